@@ -1,0 +1,226 @@
+"""The program: modules found by dotted name in the linted files' own source tree, and what names mean across them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Callable, Union
+
+import libcst as cst
+
+from tsdyn_lint.parse import ParseFailure, Tree
+from tsdyn_lint.resolve.symbols import Assigned, Class, Function, Imported, Module, Symbol
+
+Definition = Union[Symbol, Module, str]
+"""What a dotted name stands for; a plain string is a name outside of the program (`torch.nn.Linear`)."""
+
+_NEVER_READ = frozenset({"torch", "numpy", "typing", "libcst"})
+_NEVER_MODULES = ("torch.autograd.Function", "torch.utils.data.", "torch.optim.", "torch.distributions.", "enum.", "abc.")
+_MODULE_LIKE = ("Module", "Model", "Layer", "Block", "Net", "Network", "Encoder", "Decoder", "Backbone")
+
+
+class Program:
+    """Loads modules lazily. `read` gives a file's text (None if it cannot be read) and is the only access to files."""
+
+    def __init__(self, read: Callable[[Path], str | None]) -> None:
+        self._read = read
+        self._by_path: dict[Path, Module | ParseFailure | None] = {}
+        self._by_name: dict[tuple[Path, str], Module | None] = {}
+        self._roots: dict[Path, Path] = {}
+        self._mro: dict[Class, tuple[Class | str, ...]] = {}
+        self.read_by: dict[Path, set[Path]] = {}
+        """For each module's file, the files that were looked up from it."""
+
+    # --- modules
+
+    def load(self, path: Path) -> Module:
+        """The module of a file. Raises ParseFailure."""
+        if path not in self._by_path:
+            self._by_path[path] = self._load(path)
+        found = self._by_path[path]
+        if isinstance(found, ParseFailure):
+            raise found
+        if found is None:
+            raise ParseFailure("cannot be read", 1, 1)
+        return found
+
+    def _load(self, path: Path) -> Module | ParseFailure | None:
+        text = self._read(path)
+        if text is None:
+            return None
+        try:
+            tree = Tree(text)
+        except ParseFailure as failure:
+            return failure
+        root = self.root(path)
+        parts = list(path.relative_to(root).with_suffix("").parts)
+        is_package = parts[-1] == "__init__"
+        name = ".".join(parts[:-1] if is_package and len(parts) > 1 else parts)
+        return Module(name, path, tree, is_package)
+
+    def root(self, path: Path) -> Path:
+        """The folder that the file's absolute imports start from: the first one upward that is no package."""
+        folder = path.parent
+        if folder not in self._roots:
+            top = folder
+            while (top / "__init__.py").is_file() and top.parent != top:
+                top = top.parent
+            self._roots[folder] = top
+        return self._roots[folder]
+
+    def module(self, dotted: str, asking: Module) -> Module | None:
+        """The module of that dotted name in the source tree of `asking`, read on first use; None outside of it."""
+        if dotted == asking.name:
+            return asking
+        root = self.root(asking.path)
+        key = (root, dotted)
+        if key not in self._by_name:
+            self._by_name[key] = self._find(dotted, root, asking)
+        found = self._by_name[key]
+        if found is not None and found is not asking:
+            self.read_by.setdefault(asking.path, set()).add(found.path)
+        return found
+
+    def _find(self, dotted: str, root: Path, asking: Module) -> Module | None:
+        head = dotted.partition(".")[0]
+        if head in _NEVER_READ or not head:
+            return None
+        if root.name in ("site-packages", "dist-packages") and head != asking.name.partition(".")[0]:
+            return None
+        folders = [root]
+        if asking.name.partition(".")[0] != head:  # scripts beside `src/`, tests beside the package
+            folders += [root / "src", root.parent, root.parent / "src"]
+        relative = Path(*dotted.split("."))
+        for folder in folders:
+            for candidate in (folder / relative.with_suffix(".py"), folder / relative / "__init__.py"):
+                if candidate.is_file():
+                    try:
+                        return self.load(candidate)
+                    except ParseFailure:
+                        return None
+        return None
+
+    # --- names
+
+    def lookup(self, module: Module, name: str, _seen: frozenset[tuple[str, str]] = frozenset()) -> Definition | None:
+        """What a module-level name of `module` stands for, imports followed; None if the module does not bind it."""
+        if (module.name, name) in _seen:
+            return None
+        seen = _seen | {(module.name, name)}
+        symbol = module.symbols.get(name)
+        if isinstance(symbol, Imported):
+            return self.find(symbol.dotted, module, seen)
+        if symbol is not None:
+            return symbol
+        for star in module.stars:
+            other = self.module(star, module)
+            if other is not None:
+                found = self.lookup(other, name, seen)
+                if found is not None:
+                    return found
+        return None
+
+    def find(self, dotted: str, asking: Module, _seen: frozenset[tuple[str, str]] = frozenset()) -> Definition:
+        """What an absolute dotted name stands for; the name itself if it lies outside of the program."""
+        parts = dotted.split(".")
+        for cut in range(len(parts), 0, -1):
+            module = self.module(".".join(parts[:cut]), asking)
+            if module is None:
+                continue
+            found: Definition | None = module
+            for part in parts[cut:]:
+                found = self.member(found, part, _seen)
+                if found is None:
+                    return dotted
+            return found
+        return dotted
+
+    def member(self, owner: Definition | None, name: str, _seen: frozenset[tuple[str, str]] = frozenset()) -> Definition | None:
+        """`owner.name` for a module, a class or an outside name."""
+        if isinstance(owner, str):
+            return f"{owner}.{name}"
+        if isinstance(owner, Module):
+            found = self.lookup(owner, name, _seen)
+            if found is None and owner.is_package:
+                return self.module(f"{owner.name}.{name}", owner)
+            return found
+        if isinstance(owner, Class):
+            return self.class_member(owner, name)
+        return None
+
+    def resolve(self, node: cst.CSTNode, module: Module) -> Definition | None:
+        """What a Name or Attribute chain at module level means; None for other expressions and unknown names."""
+        if isinstance(node, cst.Name):
+            return self.lookup(module, node.value)
+        if isinstance(node, cst.Attribute):
+            owner = self.resolve(node.value, module)
+            return self.member(owner, node.attr.value) if owner is not None else None
+        if isinstance(node, cst.Subscript):  # Generic[T]
+            return self.resolve(node.value, module)
+        return None
+
+    # --- classes
+
+    def mro(self, cls: Class) -> tuple[Class | str, ...]:
+        """The class and its bases, nearest first, as far as they can be read; outside bases as dotted names.
+
+        Depth first with later duplicates kept, which agrees with Python's order for the hierarchies that models have.
+        """
+        if cls not in self._mro:
+            self._mro[cls] = (cls,)  # a cycle ends here
+            line: list[Class | str] = [cls]
+            for base in cls.bases:
+                found = self.resolve(base, cls.module)
+                if isinstance(found, Assigned) and len(found.values) == 1:
+                    found = self.resolve(found.values[0], cls.module)
+                if isinstance(found, Class):
+                    line += self.mro(found)
+                elif isinstance(found, str):
+                    line.append(found)
+                else:
+                    line.append(cls.module.dotted(base) or "?")
+            self._mro[cls] = tuple(x for i, x in enumerate(line) if x not in line[i + 1 :])
+        return self._mro[cls]
+
+    def class_member(self, cls: Class, name: str, after: Class | None = None) -> Function | Assigned | Class | None:
+        """A member by the class hierarchy; with `after`, only from the bases that follow that class (`super()`)."""
+        line = self.mro(cls)
+        if after is not None:
+            line = line[line.index(after) + 1 :] if after in line else ()
+        for owner in line:
+            if isinstance(owner, Class):
+                for table in (owner.methods, owner.assigned, owner.classes):
+                    if name in table:
+                        return table[name]  # type: ignore[return-value, index]
+        return None
+
+    def is_nn_module(self, cls: Class) -> bool:
+        """Whether the class descends from `torch.nn.Module`, as far as its bases can be read or guessed by name."""
+        for base in self.mro(cls):
+            if isinstance(base, str):
+                if base.startswith(_NEVER_MODULES):
+                    return False
+                if base.startswith("torch.nn.") or base.endswith((".LightningModule", ".PreTrainedModel")):
+                    return True
+        outside = [b for b in self.mro(cls) if isinstance(b, str)]
+        return any(
+            b.rpartition(".")[2].endswith(_MODULE_LIKE) and not b.startswith(("torch.", "typing.", "enum."))
+            for b in outside
+        ) and self.class_member(cls, "forward") is not None
+
+    def outside_bases(self, cls: Class) -> tuple[str, ...]:
+        """Dotted names of the bases that the program does not contain."""
+        return tuple(b for b in self.mro(cls) if isinstance(b, str))
+
+    def subclasses_known(self) -> dict[Class, list[Class]]:
+        """Direct and indirect subclasses among the loaded modules."""
+        table: dict[Class, list[Class]] = {}
+        for module in self._by_path.values():
+            if isinstance(module, Module):
+                for cls in module.classes:
+                    for base in self.mro(cls)[1:]:
+                        if isinstance(base, Class):
+                            table.setdefault(base, []).append(cls)
+        return table
+
+
+__all__ = ["Assigned", "Class", "Definition", "Function", "Imported", "Module", "Program"]

@@ -1,0 +1,297 @@
+"""A module's skeleton -> its symbols: imports, functions, classes with their members, assigned names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Iterator, Sequence, Union
+
+import libcst as cst
+
+from tsdyn_lint.parse import Piece, Tree
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A name bound by an import: the absolute dotted name of what it stands for."""
+
+    dotted: str
+
+
+@dataclass
+class Assigned:
+    """A name bound by assignment: the expressions it may hold, in source order, and its annotation."""
+
+    values: list[cst.BaseExpression] = field(default_factory=list)
+    annotation: cst.BaseExpression | None = None
+
+
+@dataclass(eq=False)
+class Function:
+    """A function or method. `cls` is the class it is defined in, `outer` the function it is nested in."""
+
+    name: str
+    node: cst.FunctionDef | cst.Lambda
+    module: Module
+    cls: Class | None = None
+    outer: Function | None = None
+    piece: Piece | None = None
+    """The tree that the header belongs to (the skeleton, or an outer body)."""
+
+    @cached_property
+    def qualname(self) -> str:
+        """Dotted name inside the module, as Python's `__qualname__` without `<locals>`."""
+        around = self.cls.qualname if self.cls else self.outer.qualname if self.outer else ""
+        return f"{around}.{self.name}" if around else self.name
+
+    @cached_property
+    def decorators(self) -> tuple[cst.BaseExpression, ...]:
+        if isinstance(self.node, cst.Lambda):
+            return ()
+        return tuple(d.decorator for d in self.node.decorators)
+
+    @cached_property
+    def decorator_names(self) -> frozenset[str]:
+        """Dotted names of the decorators (calls by what they call), resolved through the module's imports."""
+        return frozenset(
+            filter(None, (self.module.dotted(d.func if isinstance(d, cst.Call) else d) for d in self.decorators))
+        )
+
+    @cached_property
+    def body(self) -> tuple[Sequence[cst.CSTNode], Piece]:
+        """Statements and the tree they are in; parsed on first use."""
+        if isinstance(self.node, cst.Lambda):
+            return (), self.header_piece
+        return self.module.tree.body(self.node) if self.piece is None else (self.node.body.body, self.piece)
+
+    @property
+    def header_piece(self) -> Piece:
+        return self.piece or self.module.tree.skeleton
+
+    @cached_property
+    def is_static(self) -> bool:
+        return "staticmethod" in self.decorator_names
+
+    @cached_property
+    def is_class_method(self) -> bool:
+        return "classmethod" in self.decorator_names
+
+    @cached_property
+    def is_property(self) -> bool:
+        names = self.decorator_names
+        return bool(names & {"property", "functools.cached_property", "torch.utils._contextlib.classproperty"}) or any(
+            n.endswith("cached_property") for n in names
+        )
+
+
+@dataclass(eq=False)
+class Class:
+    """A class statement with its own members; bases are resolved by `Program.mro`."""
+
+    name: str
+    node: cst.ClassDef
+    module: Module
+    outer: Class | None = None
+    methods: dict[str, Function] = field(default_factory=dict)
+    assigned: dict[str, Assigned] = field(default_factory=dict)
+    classes: dict[str, Class] = field(default_factory=dict)
+
+    @cached_property
+    def qualname(self) -> str:
+        return f"{self.outer.qualname}.{self.name}" if self.outer else self.name
+
+    @cached_property
+    def bases(self) -> tuple[cst.BaseExpression, ...]:
+        return tuple(arg.value for arg in self.node.bases if not arg.star)
+
+
+Symbol = Union[Imported, Assigned, Function, Class]
+
+
+@dataclass(eq=False)
+class Module:
+    """One file of the program. `name` is its dotted import name; `is_package` for an `__init__.py`."""
+
+    name: str
+    path: Path
+    tree: Tree
+    is_package: bool
+    symbols: dict[str, Symbol] = field(default_factory=dict)
+    stars: list[str] = field(default_factory=list)
+    """Modules imported by `from m import *`, absolute dotted names."""
+
+    def __post_init__(self) -> None:
+        _Collector(self).statements(self.tree.skeleton.tree.body, None)
+
+    @property
+    def package(self) -> str:
+        return self.name if self.is_package else self.name.rpartition(".")[0]
+
+    @cached_property
+    def classes(self) -> list[Class]:
+        """All classes of the file that are not inside functions, outermost first."""
+        found: list[Class] = []
+        todo = [s for s in self.all_symbols if isinstance(s, Class)]
+        while todo:
+            cls = todo.pop(0)
+            found.append(cls)
+            todo = [*cls.classes.values(), *todo]
+        return found
+
+    @cached_property
+    def functions(self) -> list[Function]:
+        return [s for s in self.all_symbols if isinstance(s, Function)]
+
+    all_symbols: list[Symbol] = field(default_factory=list)
+    """Every class and function of the module level, also those that a later definition hides."""
+
+    def dotted(self, node: cst.CSTNode) -> str | None:
+        """`a.b.c` as written -> the absolute dotted name through this module's imports; None for other expressions."""
+        parts: list[str] = []
+        while isinstance(node, cst.Attribute):
+            parts.append(node.attr.value)
+            node = node.value
+        if not isinstance(node, cst.Name):
+            return None
+        symbol = self.symbols.get(node.value)
+        if isinstance(symbol, Imported):
+            head = symbol.dotted
+        elif symbol is None:
+            head = node.value
+        else:
+            head = f"{self.name}.{node.value}"
+        return ".".join([head, *reversed(parts)])
+
+
+class _Collector:
+    """Fills a Module from the statements of its module level and class bodies."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+
+    def statements(self, body: Sequence[cst.CSTNode], cls: Class | None) -> None:
+        for statement in body:
+            kind = type(statement)
+            if kind is cst.SimpleStatementLine:
+                for small in statement.body:  # type: ignore[attr-defined]
+                    self.small(small, cls)
+            elif kind is cst.FunctionDef:
+                self.function(statement, cls)  # type: ignore[arg-type]
+            elif kind is cst.ClassDef:
+                self.klass(statement, cls)  # type: ignore[arg-type]
+            else:
+                for block in _blocks(statement):
+                    self.statements(block, cls)
+
+    def function(self, node: cst.FunctionDef, cls: Class | None) -> None:
+        function = Function(node.name.value, node, self.module, cls)
+        if cls is None:
+            self.module.symbols[function.name] = function
+            self.module.all_symbols.append(function)
+            return
+        # a property's setter and deleter must not hide its getter
+        if any(isinstance(d, cst.Attribute) and d.attr.value in ("setter", "deleter") for d in function.decorators):
+            return
+        cls.methods[function.name] = function
+
+    def klass(self, node: cst.ClassDef, outer: Class | None) -> None:
+        cls = Class(node.name.value, node, self.module, outer)
+        if outer is None:
+            self.module.symbols[cls.name] = cls
+            self.module.all_symbols.append(cls)
+        else:
+            outer.classes[cls.name] = cls
+        self.statements(node.body.body, cls)
+
+    def small(self, node: cst.CSTNode, cls: Class | None) -> None:
+        kind = type(node)
+        if kind is cst.Assign:
+            for target in node.targets:  # type: ignore[attr-defined]
+                self.assign(target.target, node.value, cls)  # type: ignore[attr-defined]
+        elif kind is cst.AnnAssign and isinstance(node.target, cst.Name):  # type: ignore[attr-defined]
+            slot = self.slot(node.target.value, cls)  # type: ignore[attr-defined]
+            slot.annotation = node.annotation.annotation  # type: ignore[attr-defined]
+            if node.value is not None:  # type: ignore[attr-defined]
+                slot.values.append(node.value)  # type: ignore[attr-defined]
+        elif cls is None and kind is cst.Import:
+            self.plain_import(node)  # type: ignore[arg-type]
+        elif cls is None and kind is cst.ImportFrom:
+            self.from_import(node)  # type: ignore[arg-type]
+
+    def assign(self, target: cst.BaseExpression, value: cst.BaseExpression, cls: Class | None) -> None:
+        if isinstance(target, cst.Name):
+            self.slot(target.value, cls).values.append(value)
+        elif isinstance(target, (cst.Tuple, cst.List)):
+            same = isinstance(value, (cst.Tuple, cst.List)) and len(value.elements) == len(target.elements)
+            for index, element in enumerate(target.elements):
+                if isinstance(element.value, cst.Name):
+                    slot = self.slot(element.value.value, cls)
+                    if same:
+                        slot.values.append(value.elements[index].value)  # type: ignore[attr-defined]
+
+    def slot(self, name: str, cls: Class | None) -> Assigned:
+        table: dict[str, Symbol] = cls.assigned if cls is not None else self.module.symbols  # type: ignore[assignment]
+        known = table.get(name)
+        if not isinstance(known, Assigned):
+            if isinstance(known, (Function, Class)) and cls is None:
+                return Assigned()  # `f = decorate(f)`: the definition says more than the call
+            known = table[name] = Assigned()
+        return known
+
+    def plain_import(self, node: cst.Import) -> None:
+        for alias in node.names:
+            full = dotted_name(alias.name)
+            if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
+                self.bind(alias.asname.name.value, full)
+            else:
+                self.bind(full.partition(".")[0], full.partition(".")[0])
+
+    def from_import(self, node: cst.ImportFrom) -> None:
+        base = self.absolute(node)
+        if isinstance(node.names, cst.ImportStar):
+            self.module.stars.append(base)
+            return
+        for alias in node.names:
+            name = dotted_name(alias.name)
+            bound = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else name
+            self.bind(bound, f"{base}.{name}" if base else name)
+
+    def bind(self, name: str, dotted: str) -> None:
+        # the first import wins over the fallbacks in `except ImportError:`
+        if not isinstance(self.module.symbols.get(name), Imported):
+            self.module.symbols[name] = Imported(dotted)
+
+    def absolute(self, node: cst.ImportFrom) -> str:
+        tail = dotted_name(node.module) if node.module is not None else ""
+        level = len(node.relative)
+        if not level:
+            return tail
+        parts = self.module.package.split(".") if self.module.package else []
+        parts = parts[: max(0, len(parts) - (level - 1))]
+        return ".".join([*parts, *([tail] if tail else [])])
+
+
+def dotted_name(node: cst.CSTNode | None) -> str:
+    """`a.b.c` of Name and Attribute nodes as text; empty for anything else."""
+    if isinstance(node, cst.Name):
+        return node.value
+    if isinstance(node, cst.Attribute):
+        return f"{dotted_name(node.value)}.{node.attr.value}"
+    return ""
+
+
+def _blocks(statement: cst.CSTNode) -> Iterator[Sequence[cst.CSTNode]]:
+    """Statement lists of a compound statement at module or class level."""
+    body = getattr(statement, "body", None)
+    if isinstance(body, (cst.IndentedBlock, cst.SimpleStatementSuite)):
+        yield body.body
+    handlers = getattr(statement, "handlers", ())
+    for handler in handlers:
+        yield handler.body.body
+    for name in ("orelse", "finalbody"):
+        inner = getattr(statement, name, None)
+        if isinstance(inner, (cst.Else, cst.Finally)):
+            yield inner.body.body
+        elif isinstance(inner, cst.If):
+            yield from _blocks(inner)
