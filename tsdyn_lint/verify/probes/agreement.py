@@ -1,0 +1,147 @@
+"""Whether a capture answers as eager does: on the same call, on later ones and on other inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from tsdyn_lint.verify.observe import Answer
+from tsdyn_lint.verify.probes.places import shorten
+from tsdyn_lint.verify.probes.subject import Call, Subject, invoke
+
+RTOL, ATOL = 1e-3, 1e-4
+"""Looser than torch's defaults: another order of the same additions is no finding."""
+
+Result = tuple[bool, Any]
+"""Whether the call returned, and what; or False and the exception."""
+
+
+class Agreement:
+    """Eager's answers to a sequence of calls on one instance, worked out once and compared with each capture.
+
+    The sequence is the example, the example again (state shows), then every other call. It is run twice (what
+    differs between the two is noise), and once more with a call before it: making a capture runs the module once,
+    so a capture that keeps its state right may be one call ahead.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        again = Call(subject.example.args, subject.example.kwargs, "the example again")
+        self.subject = subject
+        self.calls: tuple[Call, ...] = (subject.example, again, *subject.others)
+        self.eager = self._run(subject.fresh())
+        self._again = self._run(subject.fresh())
+        self._ahead: list[Result] | None = None
+
+    @property
+    def noise(self) -> tuple[str, ...]:
+        """Labels of the calls to which eager itself gives two answers."""
+        return tuple(
+            c.label for c, a, b in zip(self.calls, self.eager, self._again, strict=True) if a[0] and difference(a, b)
+        )
+
+    def _run(self, function: Callable[..., Any], before: int = 0) -> list[Result]:
+        for _ in range(before):
+            attempt(function, self.calls[0], 0)
+        return [attempt(function, call, index) for index, call in enumerate(self.calls)]
+
+    def answers(self, captured: Callable[..., Any], refusal: Callable[[Exception, Call], bool]) -> tuple[Answer, ...]:
+        """One `Answer` a call. `refusal` says whether an exception is a guard's, not a failure."""
+        given = self._run(captured)
+        answers = self._compare(self.eager, given, refusal)
+        if any(a.outcome == "differs" for a in answers):
+            if self._ahead is None:
+                self._ahead = self._run(self.subject.fresh(), before=1)
+            ahead = self._compare(self._ahead, given, refusal)
+            if not any(a.outcome in ("differs", "raises") for a in ahead):
+                return ahead
+        return answers
+
+    def _compare(
+        self, eager: Sequence[Result], given: Sequence[Result], refusal: Callable[[Exception, Call], bool]
+    ) -> tuple[Answer, ...]:
+        noise = set(self.noise)
+        return tuple(
+            _answer(call, want, got, call.label in noise, refusal)
+            for call, want, got in zip(self.calls, eager, given, strict=True)
+        )
+
+
+def agreement(subject: Subject) -> Agreement:
+    """Eager's answers for a subject, made on first use and kept: every capture is compared with the same ones."""
+    if subject.eager is None:
+        subject.eager = Agreement(subject)
+    found: Agreement = subject.eager
+    return found
+
+
+def attempt(function: Callable[..., Any], call: Call, seed_value: int) -> Result:
+    """Call it; an exception is a result."""
+    try:
+        return True, detached(invoke(function, call, seed_value))
+    except Exception as error:
+        return False, error
+
+
+def _answer(call: Call, want: Result, got: Result, noisy: bool, refusal: Callable[[Exception, Call], bool]) -> Answer:
+    if not want[0]:
+        return Answer(call.label, "eager-failed", shorten(f"{type(want[1]).__name__}: {want[1]}", 300))
+    if not got[0]:
+        outcome = "refused" if refusal(got[1], call) else "raises"
+        return Answer(call.label, outcome, shorten(f"{type(got[1]).__name__}: {got[1]}", 600))
+    found = difference(want, got, shapes_only=noisy)
+    if found:
+        return Answer(call.label, "differs", found)
+    return Answer(call.label, "noisy" if noisy else "same")
+
+
+def detached(tree: Any) -> Any:
+    """Copies of the tensors, since a later call may write to what an earlier one returned."""
+    return pytree.tree_map(lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else x, tree)
+
+
+def difference(want: Result, got: Result, shapes_only: bool = False) -> str:
+    """How two results differ, in a clause; empty if they agree. Containers may change kind (a list, a tuple)."""
+    if want[0] != got[0]:
+        return "one raises"
+    if not want[0]:
+        return ""
+    left, right = leaves(want[1]), leaves(got[1])
+    if len(left) != len(right):
+        return f"{len(right)} values instead of {len(left)}"
+    for a, b in zip(left, right, strict=True):
+        found = _leaf_difference(a, b, shapes_only)
+        if found:
+            return found
+    return ""
+
+
+def leaves(tree: Any) -> list[Any]:
+    """Tensors and numbers of a result, in order; what has no value to compare is left out."""
+    return [x for x in pytree.tree_leaves(tree) if isinstance(x, (torch.Tensor, bool, int, float, str))]
+
+
+def _leaf_difference(a: Any, b: Any, shapes_only: bool) -> str:
+    if isinstance(a, str) or isinstance(b, str):
+        return "" if a == b or shapes_only else f"{b!r} instead of {a!r}"
+    left, right = _tensor(a), _tensor(b)
+    if left.shape != right.shape:
+        return f"shape {tuple(right.shape)} instead of {tuple(left.shape)}"
+    if shapes_only or left.numel() == 0:
+        return ""
+    wide = torch.complex128 if left.is_complex() or right.is_complex() else torch.float64
+    left, right = left.to(wide), right.to(wide)
+    if torch.allclose(right, left, rtol=RTOL, atol=ATOL, equal_nan=True):
+        return ""
+    gap = (right - left).abs().max().item()
+    return "other values" if math.isnan(gap) else f"off by up to {gap:.3g}"
+
+
+def _tensor(value: Any) -> torch.Tensor:
+    if not isinstance(value, torch.Tensor):
+        return torch.tensor(value)
+    plain: torch.Tensor = value.detach()
+    return plain.to_dense().cpu() if plain.layout is not torch.strided else plain.cpu()

@@ -1,0 +1,117 @@
+"""Dynamo: every graph break of one call, with a backend that changes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch._dynamo
+
+from tsdyn_lint.verify.observe import Answer, Break, Dynamo, Fault, Site
+from tsdyn_lint.verify.probes.agreement import Agreement
+from tsdyn_lint.verify.probes.places import Project, fault
+from tsdyn_lint.verify.probes.subject import Subject, invoke
+from tsdyn_lint.verify.probes.tap import Tap
+
+SWITCHES: dict[str, dict[str, Any]] = {
+    "capture_scalar_outputs": {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True},
+    "reorderable_logging_functions": {"reorderable_logging_functions": {print, warnings.warn}},
+}
+"""Settings of torch that lift some kinds of break."""
+
+
+class Graphs:
+    """A backend that runs the graph as it is and counts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.ops = 0
+
+    def __call__(self, graph: torch.fx.GraphModule, inputs: list[Any], **_: Any) -> Callable[..., Any]:
+        self.count += 1
+        self.ops += sum(node.op.startswith("call") for node in graph.graph.nodes)
+        forward: Callable[..., Any] = graph.forward
+        return forward
+
+
+def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function under a `torch.compile` decorator, so that it is not compiled twice."""
+    original: Callable[..., Any] = getattr(function, "_torchdynamo_orig_callable", function)
+    return original
+
+
+@contextlib.contextmanager
+def clean() -> Iterator[None]:
+    """Dynamo with empty caches and counters, before and after."""
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    try:
+        yield
+    finally:
+        torch._dynamo.reset()
+
+
+def probe(subject: Subject) -> Dynamo:
+    """Breaks of the example call; whether its answers are eager's; which switches lift which break."""
+    alone = Subject(subject.make, subject.example, subject.project, reset=subject.reset)
+    eager = Agreement(alone)
+    answers: tuple[Answer, ...] = ()
+    graphs = Graphs()
+    with clean():
+        tap, error, compiled = compile_once(subject, graphs)
+        count, ops = graphs.count, graphs.ops
+        if error is None:
+            answers = eager.answers(compiled, lambda error, call: False)
+    breaks = distinct(tap.breaks, subject.project)
+    lifted = {name: _lifted(subject, breaks, config) for name, config in SWITCHES.items()} if breaks else {}
+    return Dynamo(
+        error is None, count, ops, breaks, tap.skipped(), error, answers,
+        {name: sites for name, sites in lifted.items() if sites},
+    )  # fmt: skip
+
+
+def compile_once(subject: Subject, backend: Graphs) -> tuple[Tap, Fault | None, Callable[..., Any]]:
+    """Compile and call a fresh instance: what was said, what was raised, and the compiled thing."""
+    with Tap(subject.project) as tap:
+        compiled = torch.compile(uncompiled(subject.fresh()), backend=backend, fullgraph=subject.fullgraph)
+        try:
+            invoke(compiled, subject.example)
+        except Exception as raised:
+            return tap, fault(raised, subject.project), compiled
+    return tap, None, compiled
+
+
+def distinct(breaks: list[Break], project: Project) -> tuple[Break, ...]:
+    """Each break once: a callee that is compiled on its own tells the same ones again.
+
+    While a break runs, Python below it is compiled too (`logging` alone makes dozens of frames): what breaks in
+    there is the consequence of the project's line, which is listed already.
+    """
+    found: dict[tuple[Any, ...], Break] = {}
+    sites: set[Site] = set()
+    for item in breaks:
+        key = (item.site, item.gb, item.reason if item.gb is None else "")
+        inside = bool(item.stack) and not project.has(item.stack[-1].filename)
+        if inside and item.site in sites:
+            continue
+        if item.site is not None:
+            sites.add(item.site)
+        if key not in found or (item.frame_skipped and not found[key].frame_skipped):
+            found[key] = item
+    return tuple(found.values())
+
+
+def _lifted(subject: Subject, breaks: tuple[Break, ...], config: dict[str, Any]) -> list[Site]:
+    """Sites that no longer break with that setting, unless it makes the compile fail."""
+    known = {name: value for name, value in config.items() if hasattr(torch._dynamo.config, name)}
+    if not known:
+        return []
+    with clean(), torch._dynamo.config.patch(known):
+        tap, error, _ = compile_once(subject, Graphs())
+    if error is not None:
+        return []
+    left = {item.site for item in tap.breaks}
+    return sorted({b.site for b in breaks if b.site and b.site not in left}, key=lambda s: (s.filename, s.row))

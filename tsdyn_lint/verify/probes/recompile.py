@@ -1,0 +1,99 @@
+"""Recompiles: which guards fail over a sweep of calls, and where those guards were made."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+import torch._dynamo
+
+from tsdyn_lint.verify.observe import Recompile, Recompiles, Site
+from tsdyn_lint.verify.probes.agreement import attempt
+from tsdyn_lint.verify.probes.dynamo import Graphs, clean, uncompiled
+from tsdyn_lint.verify.probes.places import Project, fault, frames_in
+from tsdyn_lint.verify.probes.subject import Call, Subject, invoke
+from tsdyn_lint.verify.probes.tap import Tap
+
+REASON = re.compile(r"^\s*(?:- )?\d+/\d+: (?P<guard>.*)$", re.DOTALL)
+SOURCE = re.compile(r"(?P<guard>.*?)\s+# (?P<code>.*?)\s+# (?P<file>\S+?):(?P<row>\d+) in (?P<function>\S+)", re.DOTALL)
+LIMITS = ("recompile_limit", "cache_size_limit")
+
+
+def probe(subject: Subject) -> Recompiles:
+    """Call one compiled instance through the sweep; the first call compiles, the others should not."""
+    labels: list[str] = []
+    recompiles: list[Recompile] = []
+    after: list[int] = []
+    hits, error = 0, None
+    graphs = Graphs()
+    calls = (subject.example, *runnable(subject))
+    with clean(), Tap(subject.project) as tap:
+        compiled = torch.compile(uncompiled(subject.fresh()), backend=graphs)
+        for call in calls:
+            before = len(tap.recompiles), len(_mine(tap, subject.project)), graphs.count
+            try:
+                invoke(compiled, call)
+            except Exception as raised:
+                if not labels:
+                    error = fault(raised, subject.project)
+                    break
+                continue
+            files = {record["co_filename"] for record in _mine(tap, subject.project)}
+            labels.append(call.label)
+            after.append(graphs.count)
+            recompiles += _parsed(tap.recompiles[before[0] :], call.label, subject.project, files)
+            compiled_now = len(_mine(tap, subject.project)) > before[1] or graphs.count > before[2]
+            hits += len(labels) > 1 and not compiled_now
+        limit = _limit_hit(tap, recompiles)
+    return Recompiles(error is None, tuple(labels), tuple(recompiles), tuple(after), hits, limit, error)
+
+
+def runnable(subject: Subject) -> list[Call]:
+    """The calls of the sweep that eager takes: the others say nothing of guards."""
+    function = subject.fresh()
+    attempt(function, subject.example, 0)
+    return [call for call in subject.sweep if attempt(function, call, 0)[0]]
+
+
+def _mine(tap: Tap, project: Project) -> list[dict[str, Any]]:
+    return [record for record in tap.metrics if project.has(record.get("co_filename") or "")]
+
+
+def _limit_hit(tap: Tap, recompiles: list[Recompile]) -> bool:
+    counters = torch._dynamo.utils.counters
+    text = " ".join([*map(str, counters.get("unimplemented", {})), *tap.errors, *(b.reason for b in tap.breaks)])
+    return any(name in text for name in LIMITS)
+
+
+def _parsed(records: list[Any], label: str, project: Project, files: Iterable[str]) -> list[Recompile]:
+    """Torch lists why each cached graph did not fit; the first is the newest one's."""
+    found = []
+    for record in records:
+        try:
+            data = json.loads(record) if isinstance(record, str) else record
+        except ValueError:
+            data = record
+        reasons = data if isinstance(data, list) else [data]
+        if reasons:
+            found.append(parse_reason(str(reasons[0]), label, project, files))
+    return found
+
+
+def parse_reason(text: str, label: str, project: Project, files: Iterable[str] = ()) -> Recompile:
+    """`0/0: n == 4  # if n > 3:  # b.py:9 in forward` as guard and site; a size mismatch names no line.
+
+    The path before the row may be cut off at its front: a stack below it has the whole, else one of `files` fits.
+    """
+    outer = REASON.match(text)
+    body = (outer["guard"] if outer else text).strip()
+    guard, _, stack = body.partition("User stack trace:")
+    site = project.last(frames_in(stack))
+    source = SOURCE.match(guard)
+    if source is not None and site is None:
+        name = next((file for file in files if file.endswith(source["file"])), source["file"])
+        site = Site(name, int(source["row"]), source["function"])
+    plain = source["guard"] if source is not None else next(iter(guard.splitlines()), "")
+    return Recompile(label, plain.strip(), site if site and project.has(site.filename) else None)

@@ -1,0 +1,235 @@
+"""Jobs -> results, from the linter's side: it starts the workers, and nothing a target does can take it down."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
+LOG_TAIL = 2000
+GRACE = 30.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to build (`subject`, see `build.subjects`), which probes to run, and the limits: seconds and MB."""
+
+    subject: dict[str, Any]
+    probes: tuple[str, ...]
+    timeout: float = 120.0
+    memory: int = 8192
+    device: str = "cpu"
+
+
+@dataclass
+class Result:
+    """What a job gave. `seen` maps a probe to its observation as JSON; `broken` one that ended badly to why."""
+
+    job: Job
+    about: dict[str, Any] = field(default_factory=dict)
+    seen: dict[str, Any] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
+    failure: tuple[str, str] | None = None
+    """Kind (`build`, `timeout`, `memory`, `crash`) and message; None where every probe was tried."""
+    network: str = ""
+    peak_mb: int = 0
+    log: str = ""
+
+
+def environment() -> dict[str, str]:
+    """The workers': one thread unless told otherwise, no CUDA start-up on a mere question, no compile pools."""
+    env = dict(os.environ)
+    env.setdefault("OMP_NUM_THREADS", "1")
+    env["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+    env.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, (PACKAGE_ROOT, env.get("PYTHONPATH"))))
+    env["PYTHONUNBUFFERED"] = "1"
+    return env
+
+
+def command(*arguments: str) -> list[str]:
+    """Start a worker with the interpreter that runs the linter."""
+    return [sys.executable, "-m", "tsdyn_lint.verify.worker", *arguments]
+
+
+def can_fork() -> bool:
+    """Whether the template road is taken: Windows has no fork, and macOS's frameworks do not survive one."""
+    return hasattr(os, "fork") and sys.platform not in ("darwin", "win32", "cygwin")
+
+
+def run(jobs: Sequence[Job], parallel: int = 1, fork: bool | None = None) -> Iterator[tuple[int, Result]]:
+    """Run all jobs, at most `parallel` at a time; yields (index, result) as each ends.
+
+    A probe that takes its process down is recorded in `broken`, and the probes after it run in a new process.
+    Raises RuntimeError where no worker can start, torch missing for instance.
+    """
+    if not jobs:
+        return
+    from tsdyn_lint.verify.alone import Alone
+
+    with tempfile.TemporaryDirectory(prefix="tsdyn-verify-") as folder:
+        pool = Forked(parallel, folder) if (can_fork() if fork is None else fork) else Alone(parallel, folder)
+        with pool:
+            yield from _collect(pool, list(jobs))
+
+
+def _collect(pool: Any, jobs: list[Job]) -> Iterator[tuple[int, Result]]:
+    results = [Result(job) for job in jobs]
+    left = {index: list(job.probes) for index, job in enumerate(jobs)}
+    current: dict[int, str] = {}
+    for index, job in enumerate(jobs):
+        pool.send(index, job, job.probes)
+    open_jobs = set(left)
+    while open_jobs:
+        message = pool.receive()
+        if "died" in message:
+            for index in sorted(open_jobs):
+                results[index].failure = ("crash", message["died"])
+                yield index, results[index]
+            return
+        index = message.get("id")
+        if index not in open_jobs:
+            continue
+        if "says" in message:
+            _note(results[index], message["says"], current, left, index)
+        elif "end" in message:
+            end = message["end"]
+            results[index].peak_mb = max(results[index].peak_mb, end.get("peak_mb") or 0)
+            results[index].log = pool.log(index)
+            if _goes_on(results[index], end, current.pop(index, "build"), left[index]):
+                pool.send(index, jobs[index], tuple(left[index]))
+                continue
+            open_jobs.discard(index)
+            yield index, results[index]
+
+
+def _note(
+    result: Result, says: dict[str, Any], current: dict[int, str], left: dict[int, list[str]], index: int
+) -> None:
+    if "start" in says:
+        current[index] = says["start"]
+    elif "built" in says:
+        result.about = says["built"]
+    elif "network" in says:
+        result.network = says["network"]
+    elif "failure" in says:
+        result.failure = (says["failure"], says["message"])
+        left[index].clear()
+    elif "probe" in says:
+        name = says["probe"]
+        if name in left[index]:
+            left[index].remove(name)
+        if "seen" in says:
+            result.seen[name], result.seconds[name] = says["seen"], says["seconds"]
+        else:
+            result.broken[name] = says["error"]
+        current.pop(index, None)
+    elif "done" in says:
+        left[index].clear()
+        current.pop(index, None)
+
+
+def _goes_on(result: Result, end: dict[str, Any], during: str, left: list[str]) -> bool:
+    """Whether to start again for the probes that are left; records why the process ended before its time."""
+    why = describe(end)
+    if why is None and not left:
+        return False
+    kind = end["stopped"] or "crash"
+    message = f"{why or 'the worker ended without an answer'} during {during}"
+    if kind != "crash" or during not in left:
+        if result.failure is None and (left or during == "build" or kind != "crash"):
+            result.failure = (kind, message)
+        return False
+    left.remove(during)
+    result.broken[during] = message
+    if during == "eager":
+        result.failure = ("crash", message)
+        return False
+    return bool(left)
+
+
+def describe(end: dict[str, Any]) -> str | None:
+    """Why a process ended, in words; None for a normal end."""
+    if end.get("stopped"):
+        words = {"timeout": "the time limit was reached", "memory": "the memory limit was reached"}
+        return words.get(end["stopped"], str(end["stopped"]))
+    if end.get("signal"):
+        return f"killed by {end['signal']}"
+    return f"exited with code {end['exit']}" if end.get("exit") else None
+
+
+class Forked:
+    """The template process; started once for all jobs, and once more if something kills it."""
+
+    def __init__(self, parallel: int, folder: str) -> None:
+        self._parallel, self._folder = parallel, folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Forked:
+        self._errors = open(os.path.join(self._folder, "template.log"), "wb")
+        self._process = subprocess.Popen(
+            command(str(self._parallel)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
+            env=environment(), start_new_session=True,
+        )  # fmt: skip
+        if "ready" not in self.receive():
+            self.__exit__()
+            raise RuntimeError(self._said() or "the worker did not start")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        process = self._process
+        if process is None:
+            return
+        if process.stdin:
+            process.stdin.close()
+        try:
+            process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdout:
+            process.stdout.close()
+        self._errors.close()
+
+    def _said(self) -> str:
+        with open(os.path.join(self._folder, "template.log"), errors="replace") as stream:
+            return stream.read()[-LOG_TAIL:].strip()
+
+    def send(self, index: int, job: Job, probes: Sequence[str]) -> None:
+        message = {
+            "id": index, "subject": job.subject, "probes": list(probes), "timeout": job.timeout,
+            "memory": job.memory, "device": job.device, "log": self._log(index),
+        }  # fmt: skip
+        assert self._process and self._process.stdin
+        try:
+            self._process.stdin.write((json.dumps(message) + "\n").encode())
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            return  # receive() tells
+
+    def receive(self) -> dict[str, Any]:
+        assert self._process and self._process.stdout
+        line = self._process.stdout.readline()
+        if not line:
+            return {"died": f"the template process ended: {self._said()[-300:]}"}
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+    def _log(self, index: int) -> str:
+        return os.path.join(self._folder, f"{index}.log")
+
+    def log(self, index: int) -> str:
+        """The end of what the job printed."""
+        try:
+            with open(self._log(index), errors="replace") as stream:
+                return stream.read()[-LOG_TAIL:]
+        except OSError:
+            return ""

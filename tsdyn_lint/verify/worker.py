@@ -1,0 +1,112 @@
+"""The processes that import torch: a template that has it loaded forks one child a job and watches over it.
+
+Lines of JSON on standard input are jobs; lines on standard output are what happens to them. On systems without
+`fork` (and for tests) the same file runs one job as a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+Emit = Callable[[dict[str, Any]], None]
+
+
+def preload() -> None:
+    """Import all of torch that probes use, by running each once, so that a forked child starts warm.
+
+    CUDA is never touched here: a process forked after CUDA was initialised cannot use it.
+    """
+    import torch
+
+    from tsdyn_lint.verify.probes import PROBES, load
+    from tsdyn_lint.verify.probes.places import Project
+    from tsdyn_lint.verify.probes.subject import Call, Subject
+
+    torch.set_num_threads(1)
+    subject = Subject(torch.nn.Identity, Call((torch.ones(1),)), Project(()))
+    for name in PROBES:
+        load(name)(subject)
+    if torch.cuda.is_initialized():
+        raise RuntimeError("CUDA was initialised before a fork")
+
+
+def run_job(job: dict[str, Any], emit: Emit) -> None:
+    """Build the subject and run its probes in order, telling of each before it starts and when it ends."""
+    from tsdyn_lint.verify.build.subjects import build
+    from tsdyn_lint.verify.observe import encode
+    from tsdyn_lint.verify.probes import load
+
+    emit({"start": "build"})
+    try:
+        subject = build(job["subject"])
+    except BaseException as error:
+        emit({"failure": "build", "message": _told(error), "traceback": traceback.format_exc(limit=-8)})
+        return
+    emit({"built": subject.about})
+    for name in job["probes"]:
+        emit({"start": name})
+        begin = time.perf_counter()
+        try:
+            seen = encode(load(name)(subject))
+        except BaseException as error:
+            emit({"probe": name, "error": _told(error), "traceback": traceback.format_exc(limit=-8)})
+            continue
+        emit({"probe": name, "seen": seen, "seconds": round(time.perf_counter() - begin, 4)})
+        if name == "eager" and not seen["ok"]:
+            break
+    emit({"done": True})
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:2000]
+
+
+def writer(descriptor: int) -> Emit:
+    """Writes messages as lines to a file descriptor, whole lines at a time."""
+
+    def emit(message: dict[str, Any]) -> None:
+        data = (json.dumps(message, default=repr) + "\n").encode()
+        while data:
+            data = data[os.write(descriptor, data) :]
+
+    return emit
+
+
+def run_alone() -> None:
+    """One job as this process: read it from standard input, answer on what was standard output, log to the rest."""
+    job = json.loads(sys.stdin.readline())
+    answers = os.dup(1)
+    log = os.open(job["log"], os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    preload()
+    emit = writer(answers)
+    emit({"ready": True})
+    run_job(job, emit)
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def main() -> None:
+    """`alone` as first argument runs one job; else this is the template."""
+    sys.path[:] = [entry for entry in sys.path if entry not in ("", os.getcwd())]
+    if sys.argv[1:2] == ["alone"]:
+        run_alone()
+        return
+    from tsdyn_lint.verify.template import Template
+
+    answers = os.dup(1)
+    os.dup2(2, 1)
+    preload()
+    Template(writer(answers), parallel=int(sys.argv[1])).serve()
+
+
+if __name__ == "__main__":
+    main()
