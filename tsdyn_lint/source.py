@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import codecs
-import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from tsdyn_lint.findings import Finding, Location, Severity
+from tsdyn_lint.findings import Edit, Finding, Fix, Location, Severity
+from tsdyn_lint.notebook import Cell, join_cells, replace_cells
 
 _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _BLANK_OR_COMMENT = re.compile(rb"^[ \t\f]*(?:#.*)?$")
-_NEWLINE = re.compile(r"\r\n|\r|\n")
-_MAGIC = re.compile(r"^\s*[%!?]|^[^#'\"]*\?\s*$")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A code cell: its number among all cells (from 1) and the row of the joined text it starts at."""
-
-    number: int
-    first_row: int
-    rows: int
+NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True)
@@ -50,11 +39,15 @@ class Source:
     @cached_property
     def lines(self) -> list[str]:
         """The lines without their ends, split where Python's tokenizer splits."""
-        return _NEWLINE.split(self.text)
+        return NEWLINE.split(self.text)
 
     def line(self, row: int) -> str:
         """The line at a row (from 1) of `text`, empty past the end."""
         return self.lines[row - 1] if 0 < row <= len(self.lines) else ""
+
+    def encoded(self, text: str) -> bytes:
+        """The file's bytes with another text; a notebook keeps all but its code."""
+        return text.encode(self.encoding) if self.cells is None else replace_cells(self.data, text)
 
     def cell_at(self, row: int) -> Cell | None:
         """The notebook cell that a row of `text` lies in."""
@@ -73,7 +66,7 @@ def make_source(path: Path, data: bytes) -> Source:
     """A `Source` of bytes from a file, standard input or an editor; never raises."""
     try:
         if path.suffix == ".ipynb":
-            text, cells = _join_cells(data)
+            text, cells = join_cells(data)
             return Source(path, data, text, cells=cells)
         encoding = source_encoding(data)
         return Source(path, data, data.decode(encoding), encoding)
@@ -126,41 +119,20 @@ def check_syntax(source: Source) -> Finding | None:
         return failure
 
 
-def _join_cells(data: bytes) -> tuple[str, tuple[Cell, ...]]:
-    """A notebook's code cells as one program; lines that are IPython's alone become comments of the same length."""
-    notebook = json.loads(data)
-    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
-        raise ValueError("not a notebook: no list of cells")
-    texts: list[str] = []
-    cells: list[Cell] = []
-    row = 1
-    for number, cell in enumerate(notebook["cells"], 1):
-        text = _cell_text(cell)
-        if text is None:
-            continue
-        rows = len(_NEWLINE.split(text))
-        cells.append(Cell(number, row, rows))
-        texts.append(text)
-        row += rows
-    return "\n".join(texts), tuple(cells)
+def by_cell(source: Source, finding: Finding) -> Finding:
+    """A finding in a notebook with its rows counted from the top of its cell; any other as it is."""
+    cell = source.cell_at(finding.start.row)
+    if cell is None:
+        return finding
+    shift = cell.first_row - 1
 
+    def moved(place: Location) -> Location:
+        return Location(place.row - shift, place.column)
 
-def _cell_text(cell: Any) -> str | None:
-    """The Python of a code cell; None for any other kind and for a cell in another language (`%%bash`)."""
-    if not isinstance(cell, dict) or cell.get("cell_type") != "code":
-        return None
-    raw = cell.get("source", "")
-    text = "".join(raw) if isinstance(raw, list) else str(raw)
-    if text.lstrip().startswith("%%"):
-        first, _, rest = text.lstrip().partition("\n")
-        if first.split()[0] not in ("%%time", "%%timeit", "%%capture", "%%prun"):
-            return None
-        text = "#" + first[1:] + "\n" + rest
-    lines = [_hide_magic(line) if _MAGIC.match(line) else line for line in _NEWLINE.split(text)]
-    return "\n".join(lines)
-
-
-def _hide_magic(line: str) -> str:
-    """`pass` in the place of a magic, so that a block that holds only magics stays a block."""
-    indent = line[: len(line) - len(line.lstrip())]
-    return indent + "pass  # " + line.strip()
+    fix = finding.fix
+    if fix:
+        edits = tuple(Edit(edit.content, moved(edit.start), moved(edit.end)) for edit in fix.edits)
+        fix = Fix(fix.applicability, fix.message, edits)
+    row = finding.noqa_row - shift if finding.noqa_row else None
+    start, end = moved(finding.start), moved(finding.end)
+    return replace(finding, start=start, end=end, fix=fix, cell=cell.number, noqa_row=row)

@@ -1,0 +1,109 @@
+"""An `Outcome` -> the screen and files: reports, fixed sources, diffs, the baseline and the exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from tsdyn_lint.cli.summary import summary, would_fix
+from tsdyn_lint.config import Settings
+from tsdyn_lint.configfile import ConfigError
+from tsdyn_lint.findings import Finding
+from tsdyn_lint.report import FOR_PEOPLE, render
+from tsdyn_lint.report.run import Run
+from tsdyn_lint.rulebook import RuleBook
+from tsdyn_lint.session import Outcome
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where a run's results go, as its settings and options say."""
+
+    settings: Settings
+    colour: bool
+    quiet: bool = False
+    verbose: bool = False
+
+    def report(self, outcome: Outcome, statistics: bool = False, to_stderr: bool = False) -> int:
+        """Writes every report that was asked for. Returns 2 for an internal error, 1 for findings that fail, else 0."""
+        run = self._run(outcome)
+        screen = []
+        for wanted in self.settings.output_format:
+            name, _, file = wanted.partition(":")
+            if file:
+                Path(file).write_text(render(name, replace(run, colour=False)), encoding="utf-8")
+            else:
+                screen.append(name)
+                self._say(_statistics(run, name) if statistics else render(name, run), to_stderr)
+        if not self.quiet and set(screen) <= set(FOR_PEOPLE):
+            known = len(outcome.findings) - len(run.findings)
+            self._say(summary(outcome, run.findings, known, self.settings.unsafe_fixes), to_stderr)
+        if self.verbose:
+            for group in outcome.groups:
+                place = group.settings.config_file or "no configuration file"
+                self._say(f"{len(group.sources)} files by {place}: {group.checked}\n", to_stderr=True)
+        return exit_code(run.findings)
+
+    def write_fixes(self, outcome: Outcome, to_stdout: bool) -> None:
+        """Replaces the fixed files, or prints the fixed text of standard input."""
+        from tsdyn_lint.fix import write_atomically
+
+        if to_stdout:
+            for source in outcome.sources.values():
+                sys.stdout.buffer.write(source.data)
+            return
+        for _, after in outcome.fixed.values():
+            write_atomically(after.path, after.data)
+
+    def diff(self, outcome: Outcome) -> int:
+        """Prints what fixes would change. Returns 1 if that is anything."""
+        from tsdyn_lint.fix import unified_diff
+
+        run = self._run(outcome)
+        for name, (before, after) in sorted(outcome.fixed.items()):
+            self._say(unified_diff(run.shown(name), before.text, after.text))
+        if not self.quiet:
+            self._say(would_fix(outcome), to_stderr=True)
+        return int(bool(outcome.fixed))
+
+    def update_baseline(self, outcome: Outcome) -> int:
+        """Writes the findings as known ones; raises ConfigError where no file is named."""
+        from tsdyn_lint.baseline import write_baseline
+
+        path = self.settings.baseline
+        if path is None:
+            raise ConfigError("--update-baseline needs --baseline FILE, or `baseline` in the configuration")
+        write_baseline(path, outcome.findings, self._run(outcome, use_baseline=False).line)
+        self._say(f"Wrote {len(outcome.findings)} findings to {os.path.relpath(path)}.\n")
+        return 2 if exit_code(outcome.findings) == 2 else 0
+
+    def _run(self, outcome: Outcome, use_baseline: bool = True) -> Run:
+        rules = {rule.code: rule for group in outcome.groups for rule in group.rulebook}
+        files = [source.path for source in outcome.sources.values()]
+        run = Run(outcome.findings, RuleBook(rules.values()), outcome.sources.get, files, colour=self.colour)
+        if not use_baseline or self.settings.baseline is None:
+            return run
+        from tsdyn_lint.baseline import only_new
+
+        return replace(run, findings=only_new(self.settings.baseline, run.findings, run.line))
+
+    def _say(self, text: str, to_stderr: bool = False) -> None:
+        click.echo(text, nl=False, err=to_stderr, color=self.colour)
+
+
+def exit_code(findings: Sequence[Finding]) -> int:
+    """2 for an internal error, 1 for findings that fail a run, else 0."""
+    if any(finding.code == "TSD099" for finding in findings):
+        return 2
+    return int(any(finding.severity.fails for finding in findings))
+
+
+def _statistics(run: Run, format_name: str) -> str:
+    from tsdyn_lint.report.statistics import render as render_statistics
+
+    return render_statistics(run, as_json=format_name not in FOR_PEOPLE)

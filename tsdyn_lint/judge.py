@@ -1,0 +1,136 @@
+"""Runs the analysis over many files: byte test first, then chunks of a package each, in processes past a few files."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tsdyn_lint.config import Settings
+from tsdyn_lint.findings import Confidence, Engine, Finding, Location, Severity
+from tsdyn_lint.rulebook import RuleBook
+from tsdyn_lint.source import Source, check_syntax
+
+_POOL_BYTES = 160_000
+"""Less source than this (about 4,000 lines) is judged sooner than a process pool starts."""
+_CHUNK_BYTES = 6_000_000
+"""No more source than this in one analysis, whose syntax trees stay in memory till its end."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Findings of some files, in those files, before suppressions; and what each file's verdict was read from."""
+
+    findings: list[Finding]
+    dependencies: dict[Path, frozenset[Path]] = field(default_factory=dict)
+
+
+def judge(sources: Sequence[Source], settings: Settings, rulebook: RuleBook, jobs: int) -> Judgement:
+    """Judges the sources with settings whose engines are decided; never raises for what is in a file."""
+    findings = []
+    candidates = []
+    for source in sources:
+        if source.error:
+            findings.append(source.error)
+        elif source.mentions_torch:
+            candidates.append(source)
+        elif problem := check_syntax(source):
+            findings.append(problem)
+    dependencies: dict[Path, frozenset[Path]] = {}
+    for result in _judge_chunks(plan_chunks(candidates, jobs), settings, rulebook, jobs):
+        findings.extend(result.findings)
+        dependencies.update(result.dependencies)
+    named = {str(source.path) for source in sources}
+    return Judgement(merge(finding for finding in findings if finding.filename in named), dependencies)
+
+
+def plan_chunks(sources: Sequence[Source], jobs: int) -> list[list[Source]]:
+    """Neighbours together: files of a package import each other, and a chunk parses what it imports only once."""
+    total = sum(len(source.data) for source in sources)
+    if not sources:
+        return []
+    share = total if total < _POOL_BYTES or jobs == 1 else total / jobs
+    share = min(share, _CHUNK_BYTES)
+    chunks: list[list[Source]] = [[]]
+    size = 0.0
+    for source in sorted(sources, key=lambda source: source.path):
+        if chunks[-1] and size + len(source.data) / 2 > share * len(chunks):
+            chunks.append([])
+        chunks[-1].append(source)
+        size += len(source.data)
+    return chunks
+
+
+def merge(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding for each rule and place, with the engines of all and the surest one's words; in order of place."""
+    by_place: dict[tuple[str, str, Location], Finding] = {}
+    for finding in findings:
+        key = (finding.filename, finding.code, finding.start)
+        known = by_place.get(key)
+        if known is None:
+            by_place[key] = finding
+            continue
+        surest = max(known, finding, key=lambda one: one.confidence.rank)
+        both = {*known.engines, *finding.engines}
+        by_place[key] = replace(surest, engines=tuple(engine for engine in Engine if engine in both))
+    return sorted(by_place.values(), key=lambda finding: finding.sort_key)
+
+
+def default_jobs() -> int:
+    """The processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def internal_error(path: Path, problem: BaseException) -> Finding:
+    """`TSD099` for a file, naming the exception and the line of ours that raised it; `-v` prints the traceback."""
+    if os.environ.get("TSDYN_LINT_TRACEBACK"):
+        traceback.print_exception(problem)
+    last = traceback.extract_tb(problem.__traceback__)[-1:]
+    where = f" ({Path(last[0].filename).name}:{last[0].lineno})" if last else ""
+    message = f"internal error: {type(problem).__name__}: {problem}{where}"
+    start = Location(1, 1)
+    return Finding(
+        "TSD099", "internal-error", message, Severity.ERROR, str(path), start, start, confidence=Confidence.CERTAIN
+    )
+
+
+def _judge_chunks(chunks: list[list[Source]], settings: Settings, rulebook: RuleBook, jobs: int) -> Iterator[Judgement]:
+    if len(chunks) < 2 or jobs < 2:
+        for chunk in chunks:
+            yield _judge_chunk(chunk, settings, rulebook)
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    import tsdyn_lint.pipeline  # noqa: F401  (so that forked workers have it already)
+
+    can_fork = "fork" in multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("fork" if can_fork else "spawn")
+    with ProcessPoolExecutor(min(jobs, len(chunks)), context) as pool:
+        futures: list[Future[Judgement]] = [pool.submit(_judge_chunk, chunk, settings, rulebook) for chunk in chunks]
+        for chunk, future in zip(chunks, futures, strict=True):
+            try:
+                yield future.result()
+            except BrokenProcessPool as problem:
+                yield Judgement([internal_error(source.path, problem) for source in chunk])
+
+
+def _judge_chunk(chunk: list[Source], settings: Settings, rulebook: RuleBook) -> Judgement:
+    """One analysis; where it fails, one for each file, so that only the file at fault goes without."""
+    from tsdyn_lint.pipeline import analyse
+
+    try:
+        analysis = analyse(chunk, settings, rulebook)
+        return Judgement(analysis.findings, dict(analysis.dependencies))
+    except Exception as problem:
+        if len(chunk) == 1:
+            return Judgement([internal_error(chunk[0].path, problem)])
+    alone = [_judge_chunk([source], settings, rulebook) for source in chunk]
+    findings = [finding for judgement in alone for finding in judgement.findings]
+    return Judgement(findings, {path: read for one in alone for path, read in one.dependencies.items()})

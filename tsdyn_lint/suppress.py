@@ -1,0 +1,229 @@
+"""Comments that silence findings: which findings they leave, and which comments were for nothing (`TSD001`)."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tsdyn_lint.findings import Edit, Finding, Fix, Location, Severity
+from tsdyn_lint.rulebook import RuleBook, RuleError
+from tsdyn_lint.source import Source
+
+_OWN = re.compile(r"#\s*tsdyn:\s*(?P<kind>file-ignore|ignore)\b\s*(?:\[(?P<codes>[^\]]*)\])?[^#]*")
+_NOQA = re.compile(
+    r"#\s*noqa\b(?P<list>\s*:\s*(?P<codes>[A-Za-z]+[0-9]+(?:[,\s]+[A-Za-z]+[0-9]+)*))?[^#]*", re.IGNORECASE
+)
+_MARKED = re.compile(rb"#\s*tsdyn:|#\s*noqa\s*:[^#\n]*\bTSD", re.IGNORECASE)
+
+
+@dataclass
+class Suppression:
+    """One comment: the rows it covers, and the codes it names with the spelling each was written in."""
+
+    row: int
+    start: int
+    end: int
+    rows: range
+    text: str
+    own: bool
+    codes: dict[str, frozenset[str]] | None
+    used: set[str] = field(default_factory=set)
+
+    def silences(self, finding: Finding) -> bool:
+        """Whether it covers a finding; notes which of its codes did."""
+        if finding.start.row not in self.rows:
+            return False
+        if self.codes is None:
+            return True
+        hits = [spelling for spelling, codes in self.codes.items() if finding.code in codes]
+        self.used.update(hits)
+        return bool(hits)
+
+
+def suppress(
+    source: Source, findings: Sequence[Finding], rulebook: RuleBook, judged: frozenset[str]
+) -> tuple[list[Finding], list[Finding]]:
+    """What is left of one file's findings, and a `TSD001` for each comment that silenced nothing.
+
+    Rows are those of `source.text`. Only codes in `judged`, those of rules that ran, can be called unused.
+    """
+    if not _MARKED.search(source.data) and not (findings and b"noqa" in source.data.lower()):
+        return list(findings), []
+    comments = list(_suppressions(source, rulebook))
+    kept = []
+    for finding in findings:
+        silencers = [comment for comment in comments if comment.silences(finding)]
+        if not silencers:
+            kept.append(finding)
+    unused = [report for comment in comments if (report := _unused(comment, source, rulebook, judged))]
+    return kept, unused
+
+
+def _suppressions(source: Source, rulebook: RuleBook) -> Iterator[Suppression]:
+    extents: _Extents | None = None
+    for token in _comments(source.text):
+        for pattern in (_OWN, _NOQA):
+            found = pattern.search(token.string)
+            if not found:
+                continue
+            extents = extents or _Extents(source)
+            row, column = token.start
+            alone = not token.line[:column].strip()
+            whole_file = pattern is _OWN and found["kind"] == "file-ignore"
+            rows = range(1, len(source.lines) + 1) if whole_file else extents.covered(row, alone)
+            yield Suppression(
+                row,
+                column + found.start(),
+                column + len(found[0].rstrip()) + found.start(),
+                rows,
+                found[0].rstrip(),
+                pattern is _OWN,
+                _named(found, rulebook, pattern is _OWN),
+            )
+
+
+def _named(found: re.Match[str], rulebook: RuleBook, own: bool) -> dict[str, frozenset[str]] | None:
+    """Spelling -> codes; None for a bare noqa, which silences all. An unknown spelling stands for no code."""
+    text = found["codes"]
+    if text is None:
+        return {} if own else None
+    named: dict[str, frozenset[str]] = {}
+    for spelling in re.split(r"[,\s]+", text.strip()):
+        if not spelling or (not own and not spelling.upper().startswith("TSD")):
+            continue
+        try:
+            named[spelling] = rulebook.matching(spelling if own else spelling.upper())
+        except RuleError:
+            named[spelling] = frozenset()
+    return named
+
+
+def _unused(comment: Suppression, source: Source, rulebook: RuleBook, judged: frozenset[str]) -> Finding | None:
+    if comment.codes is None:
+        return None
+    if not comment.codes and comment.own:
+        message = f"`{comment.text}` names no rule: write `ignore[TSD201]`"
+        return _report(comment, source, message, None)
+    idle = [
+        spelling
+        for spelling, codes in comment.codes.items()
+        if spelling not in comment.used and (not codes or codes & judged)
+    ]
+    if not idle:
+        return None
+    unknown = [spelling for spelling in idle if not comment.codes[spelling]]
+    names = ", ".join(f"`{spelling}`" for spelling in idle)
+    message = f"suppression of {names} suppresses nothing"
+    if unknown:
+        message += f": no rule is called `{unknown[0]}`{rulebook.suggestion(unknown[0])}"
+    return _report(comment, source, message, _removal(comment, source, idle))
+
+
+def _report(comment: Suppression, source: Source, message: str, fix: Fix | None) -> Finding:
+    start, end = Location(comment.row, comment.start + 1), Location(comment.row, comment.end + 1)
+    path = str(source.path)
+    return Finding("TSD001", "unused-suppression", message, Severity.WARNING, path, start, end, fix=fix)
+
+
+def _removal(comment: Suppression, source: Source, idle: list[str]) -> Fix:
+    """Takes the idle codes out of the comment, and the comment with the space before it when none is left."""
+    line = source.line(comment.row)
+    listed = re.findall(r"[^,\s\[\]]+", comment.text.partition("[")[2].partition("]")[0] if comment.own else "")
+    if not comment.own:
+        found = _NOQA.search(comment.text)
+        listed = re.split(r"[,\s]+", found["codes"]) if found and found["codes"] else []
+    left = [code for code in listed if code not in idle]
+    if left:
+        start = line.index(listed[0], comment.start)
+        end = line.index(listed[-1], start + sum(map(len, listed[:-1]))) + len(listed[-1])
+        edit = Edit(", ".join(left), Location(comment.row, start + 1), Location(comment.row, end + 1))
+        return Fix("safe", "Remove the codes that suppress nothing", (edit,))
+    start = len(line[: comment.start].rstrip())
+    rest = line[comment.end :].strip()
+    if start == 0 and not rest and comment.row < len(source.lines):
+        edit = Edit("", Location(comment.row, 1), Location(comment.row + 1, 1))
+    else:
+        edit = Edit(
+            "  " + rest if rest and start else rest,
+            Location(comment.row, start + 1),
+            Location(comment.row, len(line) + 1),
+        )
+    return Fix("safe", "Remove the comment", (edit,))
+
+
+def _comments(text: str) -> Iterator[tokenize.TokenInfo]:
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                yield token
+    except (tokenize.TokenError, SyntaxError):
+        return
+
+
+class _Extents:
+    """Which rows a comment speaks for: its statement, or the whole of a `def` or `class` when on its header."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._spans: list[tuple[range, range]] = []
+        """(rows of the statement or header, rows covered)"""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tree = ast.parse(source.text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.stmt, ast.ExceptHandler)):
+                self._spans.append(self._span(node))
+
+    def covered(self, row: int, alone: bool) -> range:
+        """The rows of the smallest statement that the comment's row lies in, else, if it stands alone, of the next."""
+        inside = self._around(row)
+        if inside is None and alone:
+            following = row + 1
+            while following < len(self._source.lines) and self._is_filler(following):
+                following += 1
+            inside = self._around(following)
+            return inside or range(following, following + 1)
+        return inside or range(row, row + 1)
+
+    def _around(self, row: int) -> range | None:
+        around = [(len(rows), covered) for rows, covered in self._spans if row in rows]
+        return min(around, key=lambda pair: pair[0])[1] if around else None
+
+    def _is_filler(self, row: int) -> bool:
+        text = self._source.line(row).strip()
+        return not text or text.startswith("#")
+
+    def _span(self, node: ast.stmt | ast.ExceptHandler) -> tuple[range, range]:
+        """(rows of a statement, or of a compound one's header; rows that a comment on them covers)."""
+        start, end = node.lineno, node.end_lineno or node.lineno
+        first = _first_row_inside(node)
+        if first is None:
+            return range(start, end + 1), range(start, end + 1)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            start = min([start, *(decorator.lineno for decorator in node.decorator_list)])
+        last = max(first - 1, start)
+        while last > node.lineno and self._is_filler(last):
+            last -= 1
+        header = range(start, last + 1)
+        is_scope = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        return header, range(start, end + 1) if is_scope else header
+
+
+def _first_row_inside(node: ast.stmt | ast.ExceptHandler) -> int | None:
+    """The row where a compound statement's body begins; None for a simple statement."""
+    if isinstance(node, ast.Match):
+        return node.cases[0].pattern.lineno
+    body = getattr(node, "body", None)
+    if not isinstance(body, list):
+        return None
+    first: ast.stmt = body[0]
+    decorators: list[ast.expr] = getattr(first, "decorator_list", [])
+    return min([first.lineno, *(decorator.lineno for decorator in decorators)])
