@@ -44,7 +44,7 @@ class Verbs(click.Group):
         check = self.get_command(ctx, "check")
         assert check is not None
         own = [param.get_help_record(ctx) for param in self.get_params(ctx)]
-        options = [param.get_help_record(ctx) for param in check.get_params(ctx) if param.name != "help"]
+        options = [param.get_help_record(ctx) for param in check.get_params(ctx) if param.name not in ("help", "paths")]
         with formatter.section("Options"):
             formatter.write_dl([record for record in (*options, *own) if record])
 
