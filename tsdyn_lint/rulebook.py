@@ -218,6 +218,10 @@ def version_in(version: tuple[int, int], requirement: str) -> bool:
     return True
 
 
+def _is_event(event: object) -> bool:
+    return isinstance(event, str) or (isinstance(event, list) and all(isinstance(kind, str) for kind in event))
+
+
 def _rule_of(front: dict[str, Any], text: str, path: Path) -> Rule:
     def refuse(problem: str) -> RuleError:
         return RuleError(f"{path}: {problem}")
@@ -243,8 +247,8 @@ def _rule_of(front: dict[str, Any], text: str, path: Path) -> Rule:
     except ValueError as problem:
         raise refuse(str(problem)) from problem
     match = front.get("match")
-    if match is not None and not isinstance(match.get("event"), str):
-        raise refuse("`[match]` needs an `event`")
+    if match is not None and not _is_event(match.get("event")):
+        raise refuse("`[match]` needs an `event`: a kind, or a list of kinds")
     advice = front.get("advice", "")
     return Rule(
         code=front["code"],
