@@ -1,0 +1,1 @@
+"""Readers of one torch, installed or unpacked from its wheel: each yields one section of its data file."""
