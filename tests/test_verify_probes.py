@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tsdyn_lint.verify.probe import observations, probe_files  # noqa: E402
+from tsdyn_lint.verify.probe import observations, probe_files
 
 GATE = """\
 import torch

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,76 +66,124 @@ def can_fork() -> bool:
     return hasattr(os, "fork") and sys.platform not in ("darwin", "win32", "cygwin")
 
 
-def run(jobs: Sequence[Job], parallel: int = 1, fork: bool | None = None) -> Iterator[tuple[int, Result]]:
-    """Run all jobs, at most `parallel` at a time; yields (index, result) as each ends.
+@dataclass
+class Progress:
+    """How far a batch is: probes `left` for each job, the stage it is `current`ly in, jobs `sent`, and `suspects`."""
 
-    A probe that takes its process down is recorded in `broken`, and the probes after it run in a new process.
+    left: dict[int, list[str]]
+    current: dict[int, str] = field(default_factory=dict)
+    suspects: list[int] = field(default_factory=list)
+    sent: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.sent = set(self.left)
+
+
+class Workers:
+    """Context manager: the processes that run jobs, started once for as many runs as needed.
+
     Raises RuntimeError where no worker can start, torch missing for instance.
     """
-    if not jobs:
-        return
-    from tsdyn_lint.verify.alone import Alone
 
-    with tempfile.TemporaryDirectory(prefix="tsdyn-verify-") as folder:
-        pool = Forked(parallel, folder) if (can_fork() if fork is None else fork) else Alone(parallel, folder)
-        with pool:
-            yield from _collect(pool, list(jobs))
+    def __init__(self, parallel: int = 1, fork: bool | None = None) -> None:
+        self._parallel = parallel
+        self._fork = can_fork() if fork is None else fork
+        self._numbers = itertools.count()
 
+    def __enter__(self) -> Workers:
+        from tsdyn_lint.verify.alone import Alone
 
-def _collect(pool: Any, jobs: list[Job]) -> Iterator[tuple[int, Result]]:
-    results = [Result(job) for job in jobs]
-    left = {index: list(job.probes) for index, job in enumerate(jobs)}
-    current: dict[int, str] = {}
-    for index, job in enumerate(jobs):
-        pool.send(index, job, job.probes)
-    open_jobs = set(left)
-    while open_jobs:
-        message = pool.receive()
-        if "died" in message:
-            for index in sorted(open_jobs):
-                results[index].failure = ("crash", message["died"])
-                yield index, results[index]
-            return
-        index = message.get("id")
-        if index not in open_jobs:
-            continue
-        if "says" in message:
-            _note(results[index], message["says"], current, left, index)
-        elif "end" in message:
-            end = message["end"]
-            results[index].peak_mb = max(results[index].peak_mb, end.get("peak_mb") or 0)
-            results[index].log = pool.log(index)
-            if _goes_on(results[index], end, current.pop(index, "build"), left[index]):
-                pool.send(index, jobs[index], tuple(left[index]))
+        self._folder = tempfile.TemporaryDirectory(prefix="tsdyn-verify-", ignore_cleanup_errors=True)
+        road = Forked if self._fork else Alone
+        self._pool = road(self._parallel, self._folder.name).__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.__exit__()
+        self._folder.cleanup()
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[tuple[int, Result]]:
+        """Run all jobs, yielding (index, result) as each ends.
+
+        A probe that takes its process down is recorded in `broken`, and those after it run in a new process.
+        """
+        batch = list(jobs)
+        numbers = {next(self._numbers): index for index in range(len(batch))}
+        results = {number: Result(batch[index]) for number, index in numbers.items()}
+        state = Progress({number: list(result.job.probes) for number, result in results.items()})
+        for number, result in results.items():
+            self._pool.send(number, result.job, result.job.probes)
+        while state.sent or state.suspects:
+            if not state.sent:  # one at a time, so that the one that kills the template is known
+                number = state.suspects.pop()
+                state.sent.add(number)
+                self._pool.send(number, results[number].job, state.left[number])
+            message = self._pool.receive()
+            if "died" in message:
+                for number in self._restart(state, results):
+                    results[number].failure = (
+                        "crash",
+                        f"{message['died']} during {state.current.get(number, 'start')}",
+                    )
+                    yield numbers[number], results[number]
                 continue
-            open_jobs.discard(index)
-            yield index, results[index]
+            number = message.get("id", -1)
+            if number not in state.sent:
+                continue
+            if "says" in message:
+                _note(results[number], message["says"], state, number)
+            elif "end" in message:
+                result, end = results[number], message["end"]
+                result.peak_mb = max(result.peak_mb, end.get("peak_mb") or 0)
+                result.log = self._pool.log(number)
+                if _goes_on(result, end, state.current.pop(number, "build"), state.left[number]):
+                    self._pool.send(number, result.job, state.left[number])
+                    continue
+                state.sent.discard(number)
+                yield numbers[number], result
+
+    def _restart(self, state: Progress, results: dict[int, Result]) -> list[int]:
+        """A new template after the old one was killed. What ran is tried again alone; what ran alone is to blame."""
+        self._pool.__exit__()
+        self._pool.__enter__()
+        ran = [number for number in state.sent if number in state.current]
+        guilty = ran if len(state.sent) == 1 else []
+        state.suspects += [number for number in ran if number not in guilty]
+        state.sent -= set(ran)
+        for number in state.sent:
+            self._pool.send(number, results[number].job, state.left[number])
+        return guilty
 
 
-def _note(
-    result: Result, says: dict[str, Any], current: dict[int, str], left: dict[int, list[str]], index: int
-) -> None:
+def run(jobs: Sequence[Job], parallel: int = 1, fork: bool | None = None) -> Iterator[tuple[int, Result]]:
+    """`Workers.run` in workers of its own."""
+    with Workers(parallel, fork) as workers:
+        yield from workers.run(jobs)
+
+
+def _note(result: Result, says: dict[str, Any], state: Progress, number: int) -> None:
+    left = state.left[number]
     if "start" in says:
-        current[index] = says["start"]
+        state.current[number] = says["start"]
     elif "built" in says:
         result.about = says["built"]
     elif "network" in says:
         result.network = says["network"]
     elif "failure" in says:
         result.failure = (says["failure"], says["message"])
-        left[index].clear()
+        left.clear()
     elif "probe" in says:
         name = says["probe"]
-        if name in left[index]:
-            left[index].remove(name)
+        if name in left:
+            left.remove(name)
         if "seen" in says:
             result.seen[name], result.seconds[name] = says["seen"], says["seconds"]
         else:
             result.broken[name] = says["error"]
-        current.pop(index, None)
+        state.current.pop(number, None)
     elif "done" in says:
-        left[index].clear()
-        current.pop(index, None)
+        left.clear()
+        state.current.pop(number, None)
 
 
 def _goes_on(result: Result, end: dict[str, Any], during: str, left: list[str]) -> bool:

@@ -6,6 +6,7 @@ Lines of JSON on standard input are jobs; lines on standard output are what happ
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -105,6 +106,8 @@ def main() -> None:
     answers = os.dup(1)
     os.dup2(2, 1)
     preload()
+    gc.collect()
+    gc.freeze()  # a child's collections then leave the shared pages alone
     Template(writer(answers), parallel=int(sys.argv[1])).serve()
 
 
