@@ -1,0 +1,67 @@
+"""A Python file that ends in `example = Model(), (args...)`: a rule page's block, as something to probe."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from tsdyn_lint.verify.build.variants import others, sweep
+from tsdyn_lint.verify.probes.places import Project
+from tsdyn_lint.verify.probes.subject import Call, Subject, seed
+
+NUMBERS = itertools.count()
+
+
+def load(filename: str) -> Subject:
+    """The subject of a file. It is run anew for each fresh instance, so no state survives a probe.
+
+    Module-level names it may set: `second = (args...)`, or a list of such tuples, for the calls to compare on and to
+    count recompiles with; `repeat = N`, the number of times the example itself is called for recompiles.
+    Raises AttributeError without an `example`, and whatever the file raises.
+    """
+    path = os.path.abspath(filename)
+    module = run_file(path)
+    _, args, kwargs = spread(module.example)
+    example = Call(args, kwargs)
+    seconds = tuple(
+        Call(tuple(args), {}, f"second inputs {index}" if index > 1 else "second inputs", sized=True)
+        for index, args in enumerate(_listed(getattr(module, "second", None)), 1)
+    )
+    repeat = getattr(module, "repeat", None)
+    again = Call(args, kwargs, "the example again")
+    calls = (again,) * (repeat - 1 if repeat else 2) + seconds if repeat or seconds else sweep(example)
+
+    def make() -> Callable[..., Any]:
+        function: Callable[..., Any] = spread(run_file(path).example)[0]
+        return function
+
+    return Subject(make, example, Project((path,)), seconds or others(example), calls)
+
+
+def run_file(path: str) -> types.ModuleType:
+    """Run the file as a module under a new name."""
+    seed(0)
+    with open(path, encoding="utf-8") as stream:
+        code = compile(stream.read(), path, "exec")
+    module = types.ModuleType(f"tsdyn_example_{next(NUMBERS)}")
+    module.__file__ = path
+    sys.modules[module.__name__] = module
+    exec(code, module.__dict__)
+    return module
+
+
+def spread(example: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """`model, args` or `model, args, kwargs`, arguments always in a tuple."""
+    model, args, *rest = example
+    return model, args if isinstance(args, tuple) else (args,), dict(rest[0]) if rest else {}
+
+
+def _listed(second: Any) -> list[Any]:
+    if second is None:
+        return []
+    items = second if isinstance(second, list) else [second]
+    return [item if isinstance(item, tuple) else (item,) for item in items]
