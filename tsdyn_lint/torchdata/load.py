@@ -135,7 +135,7 @@ class TorchData:
 @functools.cache
 def load(version: tuple[int, int]) -> TorchData:
     """The data of `version`, or of the nearest version that has any."""
-    nearest = min(KNOWN, key=lambda known: (abs(known[0] - version[0]), abs(known[1] - version[1])))
+    nearest = min(max(version, KNOWN[0]), KNOWN[-1])
     folder = _folder()
     path, base = (folder / f"torch-{v[0]}.{v[1]}.json" for v in (nearest, (2, 13)))
     if not path.is_file():
