@@ -99,6 +99,10 @@ class Program:
                         return None
         return None
 
+    def loaded(self) -> list[Module]:
+        """The modules read so far."""
+        return [m for m in self._by_path.values() if isinstance(m, Module)]
+
     # --- names
 
     def lookup(self, module: Module, name: str, _seen: frozenset[tuple[str, str]] = frozenset()) -> Definition | None:

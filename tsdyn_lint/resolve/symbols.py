@@ -214,10 +214,11 @@ class _Collector:
             slot.annotation = node.annotation.annotation  # type: ignore[attr-defined]
             if node.value is not None:  # type: ignore[attr-defined]
                 slot.values.append(node.value)  # type: ignore[attr-defined]
-        elif cls is None and kind is cst.Import:
-            self.plain_import(node)  # type: ignore[arg-type]
-        elif cls is None and kind is cst.ImportFrom:
-            self.from_import(node)  # type: ignore[arg-type]
+        elif cls is None and isinstance(node, (cst.Import, cst.ImportFrom)):
+            if isinstance(node, cst.ImportFrom) and isinstance(node.names, cst.ImportStar):
+                self.module.stars.append(import_base(node, self.module))
+            for name, dotted in imported_names(node, self.module):
+                self.bind(name, dotted)
 
     def assign(self, target: cst.BaseExpression, value: cst.BaseExpression, cls: Class | None) -> None:
         if isinstance(target, cst.Name):
@@ -239,37 +240,40 @@ class _Collector:
             known = table[name] = Assigned()
         return known
 
-    def plain_import(self, node: cst.Import) -> None:
-        for alias in node.names:
-            full = dotted_name(alias.name)
-            if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
-                self.bind(alias.asname.name.value, full)
-            else:
-                self.bind(full.partition(".")[0], full.partition(".")[0])
-
-    def from_import(self, node: cst.ImportFrom) -> None:
-        base = self.absolute(node)
-        if isinstance(node.names, cst.ImportStar):
-            self.module.stars.append(base)
-            return
-        for alias in node.names:
-            name = dotted_name(alias.name)
-            bound = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else name
-            self.bind(bound, f"{base}.{name}" if base else name)
-
     def bind(self, name: str, dotted: str) -> None:
         # the first import wins over the fallbacks in `except ImportError:`
         if not isinstance(self.module.symbols.get(name), Imported):
             self.module.symbols[name] = Imported(dotted)
 
-    def absolute(self, node: cst.ImportFrom) -> str:
-        tail = dotted_name(node.module) if node.module is not None else ""
-        level = len(node.relative)
-        if not level:
-            return tail
-        parts = self.module.package.split(".") if self.module.package else []
-        parts = parts[: max(0, len(parts) - (level - 1))]
-        return ".".join([*parts, *([tail] if tail else [])])
+
+def imported_names(node: cst.Import | cst.ImportFrom, module: Module) -> list[tuple[str, str]]:
+    """Pairs of the name that an import binds and the absolute dotted name it stands for; `*` is left out."""
+    found: list[tuple[str, str]] = []
+    if isinstance(node, cst.Import):
+        for alias in node.names:
+            full = dotted_name(alias.name)
+            if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
+                found.append((alias.asname.name.value, full))
+            else:
+                found.append((full.partition(".")[0], full.partition(".")[0]))
+    elif not isinstance(node.names, cst.ImportStar):
+        base = import_base(node, module)
+        for alias in node.names:
+            name = dotted_name(alias.name)
+            bound = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else name
+            found.append((bound, f"{base}.{name}" if base else name))
+    return found
+
+
+def import_base(node: cst.ImportFrom, module: Module) -> str:
+    """The absolute name of the module after `from`, relative dots resolved."""
+    tail = dotted_name(node.module) if node.module is not None else ""
+    level = len(node.relative)
+    if not level:
+        return tail
+    parts = module.package.split(".") if module.package else []
+    parts = parts[: max(0, len(parts) - (level - 1))]
+    return ".".join([*parts, *([tail] if tail else [])])
 
 
 def dotted_name(node: cst.CSTNode | None) -> str:

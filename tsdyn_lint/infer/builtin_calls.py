@@ -1,0 +1,651 @@
+"""Python's builtins, containers' methods and the parts of the standard library that models use."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
+import libcst as cst
+
+from tsdyn_lint.infer.calls import Args
+from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event
+from tsdyn_lint.infer.tensors import Tensors, _flat
+from tsdyn_lint.infer.expressions import derived
+from tsdyn_lint.infer.values import (
+    BOOL,
+    CONSTANT_INT,
+    FALSE,
+    INT,
+    NOTHING,
+    STR,
+    TRUE,
+    UNKNOWN,
+    ClassRef,
+    Const,
+    Either,
+    Func,
+    Instance,
+    Mapping,
+    Method,
+    Outside,
+    Partial,
+    Scalar,
+    Seq,
+    SliceValue,
+    Tensor,
+    Unknown,
+    Value,
+    either,
+    element,
+    join,
+    options,
+    sources,
+    unknown,
+)
+
+_READS_SIZE = frozenset({"size"})
+
+
+class BuiltinCalls(Tensors):
+    """`builtin_call` for `builtins.*`, `container_method` for lists, dicts and strings."""
+
+    def builtin_call(self, name: str, args: Args, node: cst.CSTNode) -> Value:
+        handler = _BUILTINS.get(name)
+        if handler is not None:
+            return handler(self, args, node)
+        for value in args.all():
+            self.use(value, "arg", node)
+        return unknown(*args.all())
+
+    # --- conversions
+
+    def convert(self, name: str, args: Args, node: cst.CSTNode) -> Value:
+        """`int(v)`, `float(v)`, `bool(v)`."""
+        value = args.get(0)
+        if value is None:
+            return Const({"int": 0, "float": 0.0, "bool": False}[name])
+        if type(value) is Const:
+            try:
+                return Const({"int": int, "float": float, "bool": bool}[name](value.value), value.soft, value.src)
+            except (TypeError, ValueError):
+                return unknown(value)
+        found: list[Value] = []
+        for option in options(value):
+            if type(option) is Tensor:
+                sure = CERTAIN if option is value else self.mixed(value)
+                event = self.emit("scalar", node, option, sure, sub=name, spelling=name, origin=option.origin, numpy=option.numpy, dtype=option.dtype or "")
+                src = frozenset([event]) if event is not None else option.src
+                found.append(Scalar(name, "data" if option.origin != "constant" else "constant", src))
+            elif type(option) is Scalar and option.origin == "size":
+                event = self.emit("size", node, None, sub=name, spelling=name)
+                found.append(Scalar(name, "size", option.src | ({event} if event is not None else frozenset())))
+            elif type(option) is Scalar:
+                found.append(Scalar(name, option.origin, option.src))
+            elif type(option) is Const:
+                found.append(Scalar(name, "constant" if not option.soft else "unknown"))
+            else:
+                if name == "bool":
+                    self.test(option, node, "bool")
+                found.append(Scalar(name, "unknown", sources(option)))
+        return either(found)
+
+    def length(self, args: Args, node: cst.CSTNode) -> Value:
+        value = args.get(0)
+        if value is None:
+            return INT
+        found: list[Value] = []
+        for option in options(value):
+            kind = type(option)
+            if kind is Tensor:
+                if self.doubtful(option) and not option.intermediate:  # type: ignore[union-attr]
+                    found.append(Scalar("int", "unknown"))
+                    continue
+                event = self.emit("size", node, option, sub="len", spelling="len")
+                origin = "data" if option.data_sized else "size" if option.origin in ("data", "random") else "constant"  # type: ignore[union-attr]
+                found.append(Scalar("int", origin, option.src | ({event} if event is not None else frozenset())))
+            elif kind is Seq:
+                if option.items is not None and option.owner in ("local", "argument"):  # type: ignore[union-attr]
+                    found.append(Const(len(option.items), option.kind != "tuple", sources(option)))  # type: ignore[union-attr]
+                else:
+                    origin = "data" if option.data_sized else "state" if option.owner in ("self", "global") and self._rewritten(option) else "rank" if option.kind == "size" else "constant"  # type: ignore[union-attr]
+                    found.append(Scalar("int", origin, option.src))
+            elif kind is Mapping:
+                found.append(Const(len(option.items), True) if option.rest is None else INT)  # type: ignore[union-attr]
+            elif kind is Const and isinstance(option.value, (str, bytes)):  # type: ignore[union-attr]
+                found.append(Const(len(option.value), option.soft))  # type: ignore[union-attr]
+            elif kind is Instance and option.cls is not None:  # type: ignore[union-attr]
+                found.append(Scalar("int", "constant"))
+            else:
+                found.append(Scalar("int", "unknown", sources(option)))
+        return either(found)
+
+    def _rewritten(self, option: Seq) -> bool:
+        return any(e.kind == "write" and e.facts.get("name") == option.name for e in self.events.values())
+
+    def range_(self, args: Args, node: cst.CSTNode) -> Value:
+        origins, src = [], sources(*args.pos)
+        for value in args.pos:
+            for option in options(value):
+                if type(option) is Tensor:
+                    event = self.emit("scalar", node, option, self.mixed(value) if option is not value else CERTAIN, sub="range", spelling="range", origin=option.origin, numpy=option.numpy, dtype=option.dtype or "")
+                    if event is not None:
+                        src = src | {event}
+                        self.use(Scalar("int", "data", frozenset([event])), "loop", node)
+                    origins.append("data")
+                elif type(option) is Scalar:
+                    origins.append(option.origin)
+            self.use(value, "loop", node)
+        if all(type(v) is Const and isinstance(v.value, int) for v in args.pos) and args.pos and not any(type(v) is Const and v.soft for v in args.pos):
+            try:
+                numbers = list(range(*(v.value for v in args.pos if type(v) is Const)))
+            except (TypeError, ValueError):
+                return Seq("range", None, INT)
+            if len(numbers) <= 8:
+                return Seq("range", [Const(n) for n in numbers], INT)
+            return Seq("range", None, CONSTANT_INT)
+        for origin in ("data", "size", "state", "random"):
+            if origin in origins:
+                return Seq("range", None, Scalar("int", origin, src), data_sized=origin == "data", src=src)
+        return Seq("range", None, Scalar("int", "constant", src), src=src)
+
+    def string(self, args: Args, node: cst.CSTNode) -> Value:
+        value = args.get(0)
+        if value is None:
+            return Const("")
+        self.formats(value, node, "str")
+        self.use(value, "format", node)
+        return Const(str(value.value), value.soft) if type(value) is Const else Scalar("str", "unknown", sources(value))
+
+    # --- questions about values
+
+    def isinstance_(self, args: Args, node: cst.CSTNode) -> Value:
+        if len(args.pos) != 2:
+            return BOOL
+        value, wanted = args.pos
+        if type(value) is Either:
+            answers = [self.is_instance(o, wanted) for o in value.options]
+            soft = [a for o, a in zip(value.options, answers) if type(o) is Const and o.soft]
+            if soft and soft[0] is not None:
+                return Const(soft[0], True)
+            if all(a is not None and a == answers[0] for a in answers):
+                return Const(answers[0])
+            return Scalar("bool", "unknown")
+        answer = self.is_instance(value, wanted)
+        if answer is None:
+            return Scalar("bool", "unknown")
+        return Const(answer, type(value) is Const and value.soft)
+
+    def hasattr_(self, args: Args, node: cst.CSTNode) -> Value:
+        if len(args.pos) == 2 and type(args.pos[1]) is Const and type(args.pos[0]) is Instance:
+            owner, name = args.pos[0], args.pos[1].value
+            if name in owner.attrs:
+                return Const(True, True)
+            if owner.cls is not None and self.program.class_member(owner.cls, name) is not None:
+                return TRUE
+            if owner.complete and owner.is_module:
+                return Const(False, True)
+        if len(args.pos) == 2 and type(args.pos[0]) is Tensor and type(args.pos[1]) is Const and not self.doubtful(args.pos[0]):
+            name = args.pos[1].value
+            return Const(self.torch.returns(f"torch.Tensor.{name}") is not None or bool(self.torch.choices(f"torch.Tensor.{name}")) or name in ("shape", "dtype", "device"), True)
+        return Scalar("bool", "unknown")
+
+    def getattr_(self, args: Args, node: cst.CSTNode) -> Value:
+        if len(args.pos) < 2:
+            return UNKNOWN
+        owner, name = args.pos[0], args.pos[1]
+        default = args.get(2)
+        if type(name) is Const and isinstance(name.value, str):
+            missing = type(owner) is Instance and owner.complete and name.value not in owner.attrs and (owner.cls is None or self.program.class_member(owner.cls, name.value) is None)
+            if missing and default is not None:
+                return Const(default.value, True) if type(default) is Const else default
+            found = self.get(owner, name.value, node)
+            if type(found) is Method and default is not None:
+                return join(found, default) if type(default) is not Const else unknown(found)
+            return found
+        if type(owner) is Instance and owner.attrs:
+            modules = [v for v in owner.attrs.values() if type(v) is Instance and v.is_module or type(v) is Seq and v.kind in ("sequential", "modulelist")]
+            if modules:
+                return either(modules[:5])
+        return UNKNOWN
+
+    def setattr_(self, args: Args, node: cst.CSTNode) -> Value:
+        if len(args.pos) == 3 and type(args.pos[0]) is Instance:
+            owner, name, value = args.pos
+            assert type(owner) is Instance
+            if type(name) is Const and isinstance(name.value, str):
+                self.write_attribute(owner, name.value, value, node, False)
+            else:
+                known = owner.attrs.get("*")
+                owner.attrs["*"] = value if known is None else join(known, value)
+        return NOTHING
+
+    def type_(self, args: Args, node: cst.CSTNode) -> Value:
+        value = args.get(0)
+        if type(value) is Instance and value.cls is not None:
+            return ClassRef(value.cls)
+        return Scalar("other", "meta")
+
+    def truth_over(self, name: str, args: Args, node: cst.CSTNode) -> Value:
+        """`any(..)` and `all(..)`: each element is tested."""
+        value = args.get(0)
+        for option in options(value) if value is not None else ():
+            if type(option) is Seq:
+                inner = option.items if option.items is not None else [option.elem]
+                for item in inner:
+                    self.test(item, node, name)
+                origins = [v.origin for v in _flat(list(inner), 1) if type(v) is Scalar]
+                if any(type(v) is Tensor for v in inner):
+                    return Scalar("bool", "data")
+                for origin in ("data", "size", "state"):
+                    if origin in origins:
+                        return Scalar("bool", origin, sources(*inner))
+                if inner and all(type(v) is Const for v in inner) and option.items is not None:
+                    values = [bool(v.value) for v in inner if type(v) is Const]
+                    return Const(any(values) if name == "any" else all(values), True)
+            elif type(option) is Tensor and not self.doubtful(option):
+                self.emit("branch", node, option, form=name, test_kind="tensor", origin=option.origin, numpy=option.numpy)
+                return Scalar("bool", "data")
+        return Scalar("bool", "unknown", sources(value) if value is not None else frozenset())
+
+    # --- numbers
+
+    def extreme(self, name: str, args: Args, node: cst.CSTNode) -> Value:
+        """`min` and `max`."""
+        values = args.pos
+        if len(values) == 1 and "key" not in args.kw:
+            only = values[0]
+            if type(only) is Tensor:
+                if not self.doubtful(only):
+                    self.emit("branch", node, only, form=name, test_kind="tensor", origin=only.origin, numpy=only.numpy) if only.rank != 1 and False else None
+                return derived(only, only.dtype)
+            if type(only) is Seq:
+                values = only.items if only.items is not None else [only.elem]
+        if len(values) == 1 and "key" in args.kw:
+            self.invoke(args.kw["key"], Args([self.iterate(values[0], node, "loop")]), node)
+            return self.iterate(values[0], node, "loop")
+        tensors = [t for v in values if (t := self.tensor(v)) is not None]
+        if tensors:
+            firm = [t for t in tensors if t.hypothesis is None or t.hypothesis.confirmed]
+            if len(values) > 1 and firm:
+                self.emit("builtin-extreme", node, firm[0], spelling=name, origin=firm[0].origin)
+            return derived(tensors[0], tensors[0].dtype, tensors[0].rank)
+        for value in values:
+            self.use(value, "arith", node)
+        flat = [o for v in values for o in options(v)]
+        if any(type(v) is Scalar and v.origin == "size" for v in flat) and len(values) > 0:
+            event = self.emit("size", node, None, sub=name, spelling=name)
+            src = sources(*values) | ({event} if event is not None else frozenset())
+            return Scalar("int", "size", src)
+        if values and all(type(v) is Const for v in values):
+            try:
+                pick = {"min": min, "max": max}[name]([v.value for v in values if type(v) is Const])
+                return Const(pick, any(v.soft for v in values if type(v) is Const), sources(*values))
+            except TypeError:
+                return UNKNOWN
+        return self._number(values)
+
+    def _number(self, values: Sequence[Value]) -> Value:
+        scalars = [o for v in values for o in options(v) if type(o) is Scalar]
+        result: Value = Scalar("number", "constant")
+        for scalar in scalars:
+            result = join(result, scalar)
+        if any(type(o) is Unknown for v in values for o in options(v)):
+            return unknown(*values)
+        return result
+
+    def sum_(self, args: Args, node: cst.CSTNode) -> Value:
+        value = args.get(0)
+        if type(value) is Seq:
+            inner = value.items if value.items is not None else [value.elem]
+            tensor = next((t for v in inner if (t := self.tensor(v)) is not None), None)
+            if tensor is not None:
+                return derived(tensor, tensor.dtype, tensor.rank)
+            return self._number(inner) if inner else Const(0)
+        if type(value) is Tensor:
+            return derived(value, value.dtype)
+        return unknown(*args.pos)
+
+    def absolute(self, args: Args, node: cst.CSTNode) -> Value:
+        value = args.get(0) or UNKNOWN
+        tensor = self.tensor(value)
+        if tensor is not None:
+            return derived(tensor, tensor.dtype, tensor.rank)
+        if type(value) is Const:
+            try:
+                return Const(abs(value.value), value.soft, value.src)
+            except TypeError:
+                return UNKNOWN
+        return value
+
+    def round_(self, args: Args, node: cst.CSTNode) -> Value:
+        value = args.get(0) or UNKNOWN
+        tensor = self.tensor(value)
+        if tensor is not None:
+            return derived(tensor, tensor.dtype)
+        if type(value) is Scalar and value.origin == "size":
+            event = self.emit("size", node, None, sub="round", spelling="round")
+            return Scalar("int", "size", value.src | ({event} if event is not None else frozenset()))
+        if type(value) is Const:
+            try:
+                return Const(round(value.value), value.soft, value.src)
+            except (TypeError, ValueError):
+                return UNKNOWN
+        return value if type(value) is Scalar else INT
+
+    # --- iterables
+
+    def zipped(self, args: Args, node: cst.CSTNode) -> Value:
+        lists = [v.items if type(v) is Seq else None for v in args.pos]
+        if lists and all(x is not None for x in lists) and args.rest is None:
+            rows = [Seq("tuple", list(row), UNKNOWN) for row in zip(*[x for x in lists if x is not None])]
+            return Seq("gen", list(rows), UNKNOWN, src=sources(*args.pos))
+        for value in args.pos:
+            if type(value) is Tensor:
+                self.loop_over(value, node)
+        each = Seq("tuple", [self.iterate(v, node, "loop") for v in args.pos], UNKNOWN) if args.rest is None else Seq("tuple", None, UNKNOWN)
+        kind = "modulelist" if any(type(v) is Seq and v.kind in ("modulelist", "sequential") for v in args.pos) else "gen"
+        sized = any(type(v) is Seq and v.data_sized for v in args.pos)
+        return Seq(kind, None, each, data_sized=sized, src=sources(*args.pos))
+
+    def enumerated(self, args: Args, node: cst.CSTNode) -> Value:
+        value = args.get(0) or UNKNOWN
+        start = args.get(1, "start")
+        first = start.value if type(start) is Const and isinstance(start.value, int) else 0
+        if type(value) is Seq and value.items is not None:
+            rows = [Seq("tuple", [Const(i), v], UNKNOWN) for i, v in enumerate(value.items, first)]
+            kind = value.kind if value.kind in ("modulelist", "sequential") else "gen"
+            return Seq(kind, list(rows), UNKNOWN, src=value.src)
+        self.loop_over(value, node)
+        kind = value.kind if type(value) is Seq and value.kind in ("modulelist", "sequential") else "gen"
+        return Seq(kind, None, Seq("tuple", [CONSTANT_INT, self.iterate(value, node, "loop")], UNKNOWN), data_sized=type(value) is Seq and value.data_sized, src=sources(value))
+
+    def reversed_(self, args: Args, node: cst.CSTNode) -> Value:
+        value = args.get(0) or UNKNOWN
+        if type(value) is Seq:
+            items = list(reversed(value.items)) if value.items is not None else None
+            return Seq(value.kind, items, value.elem, data_sized=value.data_sized, src=value.src)
+        return Seq("gen", None, self.iterate(value, node, "loop"), src=sources(value))
+
+    def sorted_(self, args: Args, node: cst.CSTNode) -> Value:
+        value = args.get(0) or UNKNOWN
+        each = self.iterate(value, node, "loop")
+        compared = each
+        if "key" in args.kw:
+            compared = self.invoke(args.kw["key"], Args([each]), node)
+        tensor = self.tensor(compared)
+        if tensor is not None and not self.doubtful(compared):
+            self.emit("branch", node, tensor, self.mixed(compared) if compared is not tensor else CERTAIN, form="sorted", test_kind="tensor", origin=tensor.origin, numpy=tensor.numpy)
+        return Seq("list", None, each, src=sources(value))
+
+    def mapped(self, args: Args, node: cst.CSTNode) -> Value:
+        if not args.pos:
+            return UNKNOWN
+        func, rest = args.pos[0], args.pos[1:]
+        if len(rest) == 1 and type(rest[0]) is Seq and rest[0].items is not None and len(rest[0].items) <= 8:
+            return Seq("gen", [self.invoke(func, Args([v]), node) for v in rest[0].items], UNKNOWN)
+        return Seq("gen", None, self.invoke(func, Args([self.iterate(v, node, "loop") for v in rest]), node), src=sources(*rest))
+
+    def filtered(self, args: Args, node: cst.CSTNode) -> Value:
+        if len(args.pos) < 2:
+            return UNKNOWN
+        each = self.iterate(args.pos[1], node, "loop")
+        if not (type(args.pos[0]) is Const):
+            self.test(self.invoke(args.pos[0], Args([each]), node), node, "filter")
+        return Seq("gen", None, each)
+
+    def collected(self, kind: str, args: Args, node: cst.CSTNode) -> Value:
+        """`list(..)`, `tuple(..)`, `set(..)`."""
+        value = args.get(0)
+        if value is None:
+            return Seq(kind, [], UNKNOWN)
+        if type(value) is Seq:
+            items = list(value.items) if value.items is not None else None
+            return Seq(kind if value.kind != "size" or kind == "list" else kind, items, value.elem, data_sized=value.data_sized, src=value.src)
+        self.loop_over(value, node)
+        return Seq(kind, None, self.iterate(value, node, "loop"), src=sources(value))
+
+    def dict_call(self, args: Args, node: cst.CSTNode) -> Value:
+        table = Mapping(dict(args.kw))
+        for value in args.pos:
+            for option in options(value):
+                if type(option) is Mapping:
+                    table.items.update(option.items)
+                    table.rest = option.rest if table.rest is None else table.rest
+                elif type(option) is Seq and option.items is not None and all(type(r) is Seq and r.items and len(r.items) == 2 and type(r.items[0]) is Const for r in option.items):
+                    for row in option.items:
+                        table.items[row.items[0].value] = row.items[1]  # type: ignore[union-attr, index]
+                else:
+                    each = element(option) if type(option) is Seq else UNKNOWN
+                    table.rest = each.items[1] if type(each) is Seq and each.items and len(each.items) == 2 else UNKNOWN
+        if args.open:
+            table.rest = UNKNOWN
+        return table
+
+    def next_(self, args: Args, node: cst.CSTNode) -> Value:
+        value = args.get(0) or UNKNOWN
+        found = self.iterate(value, node, "loop")
+        return join(found, args.pos[1]) if len(args.pos) > 1 else found
+
+    def printed(self, args: Args, node: cst.CSTNode) -> Value:
+        for value in args.all():
+            self.use(value, "print", node)
+        self.emit("call", node, None, sub="builtins.print", target="builtins.print")
+        return NOTHING
+
+    def plain(self, name: str, result: Value, args: Args, node: cst.CSTNode) -> Value:
+        """A builtin that only matters to the rules that name it."""
+        if self.wanted(f"builtins.{name}"):
+            self.emit("call", node, None, sub=f"builtins.{name}", target=f"builtins.{name}")
+        return result
+
+    # --- container methods
+
+    def container_method(self, owner: Value, name: str, args: Args, node: cst.CSTNode) -> Value:
+        if type(owner) is Seq:
+            return self.sequence_method(owner, name, args, node)
+        if type(owner) is Mapping:
+            return self.mapping_method(owner, name, args, node)
+        if name in ("format", "join"):
+            for value in _flat(args.all(), 1):
+                self.formats(value, node, name)
+                self.use(value, "format", node)
+        if type(owner) is Const and isinstance(owner.value, str) and all(type(v) is Const for v in args.pos) and not args.kw and name in ("lower", "upper", "strip", "startswith", "endswith", "replace", "split", "lstrip", "rstrip"):
+            try:
+                found = getattr(owner.value, name)(*[v.value for v in args.pos if type(v) is Const])
+            except Exception:
+                return STR
+            if isinstance(found, list):
+                return Seq("list", [Const(x, owner.soft) for x in found], UNKNOWN)
+            return Const(found, owner.soft)
+        if name in ("startswith", "endswith", "isdigit", "isalpha", "islower", "isupper", "isinstance"):
+            return BOOL
+        if name in ("split", "rsplit", "splitlines"):
+            return Seq("list", None, STR)
+        if name in ("find", "index", "count"):
+            return INT
+        return Scalar("str", "unknown", sources(owner, *args.all()))
+
+    def sequence_method(self, owner: Seq, name: str, args: Args, node: cst.CSTNode) -> Value:
+        first = args.get(0) or UNKNOWN
+        if name in ("append", "extend", "insert", "add", "appendleft", "update", "extendleft"):
+            value = args.pos[1] if name == "insert" and len(args.pos) > 1 else first
+            self.mutate(owner, name, node, [value])
+            return NOTHING
+        if name in ("pop", "popleft", "remove", "clear", "sort", "reverse", "discard"):
+            result = element(owner)
+            if name == "pop" and owner.items and not self.frame.uncertain and type(first) in (Unknown, Const):
+                at = first.value if type(first) is Const else -1
+                if isinstance(at, int) and -len(owner.items) <= at < len(owner.items):
+                    result = owner.items[at]
+                    owner.items = [v for i, v in enumerate(owner.items) if i != at % len(owner.items)]
+            elif name in ("pop", "popleft", "remove") and owner.items is not None:
+                owner.elem, owner.items = element(owner), None
+            elif name == "clear":
+                owner.items = [] if not self.frame.uncertain else None
+            if name == "sort":
+                compared = element(owner)
+                if "key" in args.kw:
+                    compared = self.invoke(args.kw["key"], Args([compared]), node)
+                tensor = self.tensor(compared)
+                if tensor is not None:
+                    self.emit("branch", node, tensor, form="sorted", test_kind="tensor", origin=tensor.origin, numpy=tensor.numpy)
+            self.mutated(owner, name, node, UNKNOWN)
+            return result if name in ("pop", "popleft") else NOTHING
+        if name == "copy":
+            return Seq(owner.kind, list(owner.items) if owner.items is not None else None, owner.elem, data_sized=owner.data_sized, src=owner.src)
+        if name in ("index", "count"):
+            tensor = self.tensor(first)
+            if tensor is not None and not self.doubtful(first):
+                self.emit("branch", node, tensor, form="in", test_kind="tensor", origin=tensor.origin, numpy=tensor.numpy)
+            return Scalar("int", "unknown")
+        if name == "numel" and owner.kind == "size":
+            return Scalar("int", "size", owner.src)
+        if name == "_asdict":
+            return UNKNOWN
+        if owner.kind in ("modulelist", "sequential"):
+            if name in ("parameters", "named_parameters", "buffers"):
+                return Seq("gen", None, Tensor(origin="parameter"))
+            if name in ("children", "modules"):
+                return Seq("modulelist", owner.items, owner.elem)
+            if name in ("named_children", "named_modules", "items"):
+                return Seq("modulelist", None, Seq("tuple", [STR, element(owner)], UNKNOWN))
+            if name == "forward":
+                return self.invoke(owner, args, node)
+            if name in ("to", "cuda", "eval", "train", "half", "float", "apply", "requires_grad_", "cpu", "double"):
+                return owner
+            if name == "values":
+                return owner
+        return UNKNOWN
+
+    def mapping_method(self, owner: Mapping, name: str, args: Args, node: cst.CSTNode) -> Value:
+        values = [*owner.items.values(), *([owner.rest] if owner.rest is not None else [])]
+        each = either(values) if values else UNKNOWN
+        first = args.get(0) or UNKNOWN
+        if name in ("items", "named_children"):
+            if owner.rest is None and len(owner.items) <= 12:
+                return Seq("gen", [Seq("tuple", [Const(k), v], UNKNOWN) for k, v in owner.items.items()], UNKNOWN)
+            return Seq("gen", None, Seq("tuple", [UNKNOWN if not all(isinstance(k, str) for k in owner.items) else STR, each], UNKNOWN))
+        if name in ("values", "children"):
+            return Seq("gen", list(values) if owner.rest is None else None, each)
+        if name == "keys":
+            if owner.rest is None:
+                return Seq("gen", [Const(k) for k in owner.items], UNKNOWN)
+            return Seq("gen", None, UNKNOWN)
+        if name in ("get", "pop", "setdefault"):
+            if name != "get":
+                self.mutated(owner, name, node, UNKNOWN)
+            default = args.get(1)
+            if type(first) is Const and not isinstance(first.value, (list, dict)) and first.value in owner.items:
+                return owner.items[first.value]
+            if owner.rest is None and type(first) is Const:
+                if name == "setdefault" and default is not None:
+                    owner.items[first.value] = default
+                if owner.owner == "local":
+                    return default if default is not None else NOTHING
+            if owner.rest is None:
+                return join(each, default if default is not None else NOTHING) if values else UNKNOWN
+            return unknown(each) if type(each) is Unknown else join(each, default if default is not None else NOTHING)
+        if name == "update":
+            for option in options(first):
+                if type(option) is Mapping:
+                    for k, v in option.items.items():
+                        owner.items[k] = v if k not in owner.items or not self.frame.uncertain else join(owner.items[k], v)
+                    if option.rest is not None:
+                        owner.rest = option.rest
+                else:
+                    owner.rest = UNKNOWN
+            owner.items.update(args.kw)
+            self.mutated(owner, "update", node, first)
+            return NOTHING
+        if name in ("clear", "popitem"):
+            self.mutated(owner, name, node, UNKNOWN)
+            return UNKNOWN
+        if name == "copy":
+            return Mapping(dict(owner.items), owner.rest, src=owner.src)
+        return UNKNOWN
+
+    def mutate(self, owner: Seq | Mapping, how: str, node: cst.CSTNode, values: Sequence[Value]) -> None:
+        """A container changes in place: its content joins what it may now hold, and others who hold it are told."""
+        assert type(owner) is Seq or type(owner) is Mapping
+        if type(owner) is Seq and values:
+            value = values[0]
+            if how in ("extend", "update", "extendleft"):
+                if type(value) is Seq and value.items is not None and owner.items is not None and not self.frame.uncertain:
+                    owner.items = [*owner.items, *value.items]
+                else:
+                    owner.elem = either([v for v in (element(owner) if owner.items != [] else None, self.iterate(value, node, "loop")) if v is not None])
+                    owner.items = None
+            elif owner.items is not None and not self.frame.uncertain and len(owner.items) < 32 and how != "insert":
+                owner.items = [*owner.items, value]
+            else:
+                old = element(owner) if owner.items != [] else None
+                owner.elem = value if old is None else join(old, value)
+                owner.items = None
+            if value.src:
+                owner.src = owner.src | value.src
+        self.mutated(owner, how, node, values[0] if values else UNKNOWN)
+
+    def mutated(self, owner: Seq | Mapping, how: str, node: cst.CSTNode, value: Value) -> None:
+        if owner.owner == "local" or self.muted:
+            return
+        changes_length = how in ("append", "extend", "insert", "add", "appendleft", "pop", "popleft", "remove", "clear", "update", "delete", "discard")
+        kind = "mapping" if type(owner) is Mapping else owner.kind  # type: ignore[union-attr]
+        self.emit("write", node, None, sub=owner.name, owner=owner.owner, name=owner.name, form=how, container=kind, resizes=changes_length, value="tensor" if self.tensor(value) else "other")
+
+
+def _size_event(walk: BuiltinCalls, spelling: str, node: cst.CSTNode) -> frozenset[Event]:
+    event = walk.emit("size", node, None, sub=spelling, spelling=spelling)
+    return frozenset([event]) if event is not None else frozenset()
+
+
+_BUILTINS: dict[str, Callable[[Any, Args, cst.CSTNode], Value]] = {
+    "int": lambda w, a, n: w.convert("int", a, n),
+    "float": lambda w, a, n: w.convert("float", a, n),
+    "bool": lambda w, a, n: w.convert("bool", a, n),
+    "len": BuiltinCalls.length,
+    "range": BuiltinCalls.range_,
+    "str": BuiltinCalls.string,
+    "repr": BuiltinCalls.string,
+    "format": BuiltinCalls.string,
+    "isinstance": BuiltinCalls.isinstance_,
+    "issubclass": lambda w, a, n: BOOL,
+    "callable": lambda w, a, n: BOOL,
+    "hasattr": BuiltinCalls.hasattr_,
+    "getattr": BuiltinCalls.getattr_,
+    "setattr": BuiltinCalls.setattr_,
+    "type": BuiltinCalls.type_,
+    "any": lambda w, a, n: w.truth_over("any", a, n),
+    "all": lambda w, a, n: w.truth_over("all", a, n),
+    "min": lambda w, a, n: w.extreme("min", a, n),
+    "max": lambda w, a, n: w.extreme("max", a, n),
+    "sum": BuiltinCalls.sum_,
+    "abs": BuiltinCalls.absolute,
+    "round": BuiltinCalls.round_,
+    "zip": BuiltinCalls.zipped,
+    "enumerate": BuiltinCalls.enumerated,
+    "reversed": BuiltinCalls.reversed_,
+    "sorted": BuiltinCalls.sorted_,
+    "map": BuiltinCalls.mapped,
+    "filter": BuiltinCalls.filtered,
+    "list": lambda w, a, n: w.collected("list", a, n),
+    "tuple": lambda w, a, n: w.collected("tuple", a, n),
+    "set": lambda w, a, n: w.collected("set", a, n),
+    "frozenset": lambda w, a, n: w.collected("set", a, n),
+    "iter": lambda w, a, n: w.collected("gen", a, n),
+    "dict": BuiltinCalls.dict_call,
+    "next": BuiltinCalls.next_,
+    "print": BuiltinCalls.printed,
+    "id": lambda w, a, n: w.plain("id", INT, a, n),
+    "open": lambda w, a, n: w.plain("open", Instance(None, "builtins.open"), a, n),
+    "input": lambda w, a, n: w.plain("input", STR, a, n),
+    "eval": lambda w, a, n: w.plain("eval", UNKNOWN, a, n),
+    "exec": lambda w, a, n: w.plain("exec", NOTHING, a, n),
+    "breakpoint": lambda w, a, n: w.plain("breakpoint", NOTHING, a, n),
+    "vars": lambda w, a, n: UNKNOWN,
+    "slice": lambda w, a, n: SliceValue(tuple([*a.pos, NOTHING, NOTHING, NOTHING][:3] if len(a.pos) != 1 else [NOTHING, a.pos[0], NOTHING])),
+    "pow": lambda w, a, n: w.binary("Power", a.pos[0], a.pos[1], n) if len(a.pos) > 1 else UNKNOWN,
+    "divmod": lambda w, a, n: Seq("tuple", [w.binary("FloorDivide", a.pos[0], a.pos[1], n), w.binary("Modulo", a.pos[0], a.pos[1], n)], UNKNOWN) if len(a.pos) > 1 else UNKNOWN,
+    "property": lambda w, a, n: UNKNOWN,
+    "NotImplementedError": lambda w, a, n: Instance(None, "builtins.NotImplementedError"),
+}
+
+__all__ = ["FALSE", "LIKELY", "POSSIBLE", "BuiltinCalls", "Func", "Method", "Outside", "Partial"]

@@ -1,0 +1,315 @@
+"""Calls: arguments to parameters, functions walked with the caller's values (once per kind of arguments), objects called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Sequence
+
+import libcst as cst
+
+from tsdyn_lint.findings import Engine
+from tsdyn_lint.infer import contexts
+from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Step
+from tsdyn_lint.infer.frames import Env, Frame
+from tsdyn_lint.infer.statements import Statements
+from tsdyn_lint.infer.values import (
+    NOTHING,
+    UNKNOWN,
+    ClassRef,
+    Const,
+    Either,
+    Func,
+    Instance,
+    Mapping,
+    Method,
+    Outside,
+    Partial,
+    Scalar,
+    Seq,
+    SuperRef,
+    Tensor,
+    Unknown,
+    Value,
+    either,
+    element,
+    join,
+    key,
+    options,
+    sources,
+    unknown,
+)
+from tsdyn_lint.resolve import Class, Function
+
+_DEPTH = 28
+_DYNAMO = frozenset({Engine.DYNAMO, Engine.RECOMPILE})
+
+
+@dataclass
+class Args:
+    """Arguments of a call. `rest`: an element of a starred value of unknown length; `open`: keywords of unknown names."""
+
+    pos: list[Value] = field(default_factory=list)
+    kw: dict[str, Value] = field(default_factory=dict)
+    rest: Value | None = None
+    open: bool = False
+
+    def get(self, index: int, name: str = "") -> Value | None:
+        """The argument at a position or under a name; None if it is not given."""
+        if index < len(self.pos):
+            return self.pos[index]
+        return self.kw.get(name) if name else None
+
+    def all(self) -> list[Value]:
+        return [*self.pos, *self.kw.values(), *([self.rest] if self.rest is not None else [])]
+
+    def after(self, *first: Value) -> Args:
+        """The same call with other leading arguments before these."""
+        return Args([*first, *self.pos], self.kw, self.rest, self.open)
+
+
+class Calls(Statements):
+    """`call` evaluates a call expression, `invoke` calls a value."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._memo: dict[Any, tuple[int, Value]] = {}
+        self._active: list[Any] = []
+
+    def call(self, node: cst.Call) -> Value:
+        if isinstance(node.func, cst.Name) and node.func.value == "super" and self.frame.env.find("super") is None:
+            return self.super_of(node)
+        func = self.expr(node.func)
+        return self.invoke(func, self.arguments(node), node)
+
+    def arguments(self, node: cst.Call) -> Args:
+        args = Args()
+        for arg in node.args:
+            value = self.expr(arg.value)
+            if arg.star == "*":
+                if type(value) is Seq and value.items is not None and args.rest is None:
+                    args.pos += value.items
+                else:
+                    each = self.iterate(value, arg.value, "unpack")
+                    args.rest = each if args.rest is None else join(args.rest, each)
+            elif arg.star == "**":
+                args.open = True
+                for option in options(value):
+                    if type(option) is Mapping:
+                        args.kw.update({k: v for k, v in option.items.items() if isinstance(k, str)})
+                        args.open = option.rest is not None or option.owner != "local"
+            elif arg.keyword is not None:
+                args.kw[arg.keyword.value] = value
+            else:
+                args.pos.append(value)
+        return args
+
+    def super_of(self, node: cst.Call) -> Value:
+        frame = self.frame
+        env: Env | None = frame.env
+        function: Function | None = frame.function
+        while function is not None and function.cls is None:
+            function = function.outer
+        cls = function.cls if function is not None else None
+        if node.args:
+            named = self.expr(node.args[0].value)
+            cls = named.cls if type(named) is ClassRef else cls
+        self_value = frame.self_value
+        while self_value is None and env is not None:
+            self_value = env.vars.get("self")
+            env = env.outer
+        if cls is None or self_value is None:
+            return UNKNOWN
+        return SuperRef(cls, self_value)
+
+    # --- by the kind of what is called
+
+    def invoke(self, func: Value, args: Args, node: cst.CSTNode) -> Value:
+        kind = type(func)
+        if kind is Func:
+            return self.call_function(func, args, node)  # type: ignore[arg-type]
+        if kind is Outside:
+            return self.outside_call(func.dotted, args, node)  # type: ignore[union-attr]
+        if kind is Method:
+            return self.method_call(func, args, node)  # type: ignore[arg-type]
+        if kind is Instance:
+            return self.call_instance(func, args, node)  # type: ignore[arg-type]
+        if kind is ClassRef:
+            return self.instantiate(func.cls, args, node)  # type: ignore[union-attr]
+        if kind is Partial:
+            merged = Args([*func.args, *args.pos], {**func.kwargs, **args.kw}, args.rest, args.open)  # type: ignore[union-attr]
+            return self.invoke(func.func, merged, node)  # type: ignore[union-attr]
+        if kind is Seq and func.kind == "sequential":  # type: ignore[union-attr]
+            return self.call_sequential(func, args, node)  # type: ignore[arg-type]
+        if kind is Either:
+            calls = [o for o in func.options if not (type(o) is Const and o.value is None)]  # type: ignore[union-attr]
+            soft = [o for o in func.options if type(o) is Const and o.soft]  # type: ignore[union-attr]
+            with self.under(POSSIBLE if soft else LIKELY if len(calls) > 1 else None):
+                return either([self.invoke(o, args, node) for o in calls])
+        for value in args.all():
+            self.use(value, "arg", node)
+        return unknown(func, *args.all())
+
+    def call_sequential(self, func: Seq, args: Args, node: cst.CSTNode) -> Value:
+        value = args.get(0, "input") or UNKNOWN
+        saved, self.frame.repeated = self.frame.repeated, True
+        if func.items is not None:
+            for layer in func.items:
+                value = self.invoke(layer, Args([value]), node)
+        else:
+            layer = element(func)
+            value = join(value, self.invoke(layer, Args([value]), node)) if type(value) is not Tensor else self.invoke(layer, Args([value]), node)
+        self.frame.repeated = saved
+        return value
+
+    # --- functions of the program
+
+    def call_function(self, func: Func, args: Args, node: cst.CSTNode | None) -> Value:
+        function = func.function
+        if func.self is not None:
+            args = args.after(func.self)
+        names = function.decorator_names
+        engines = self.frame.engines
+        muted = 0
+        if any(n.startswith(contexts.DISABLERS) for n in names):
+            if node is not None:
+                self.emit("call", node, None, target="torch.compiler.<disabled>", function=function.qualname)
+            engines = engines - _DYNAMO
+        if names & {"torch.jit.script", "torch.jit.script_if_tracing", "torch.jit._overload_method", "numba.jit", "numba.njit"}:
+            muted = 1
+        if "torch.compiler.allow_in_graph" in names or "torch._dynamo.allow_in_graph" in names:
+            muted = 1
+        if not engines:
+            return UNKNOWN
+        memo_key = (
+            id(function.node), id(func.env) if func.env is not None else 0, engines, bool(self.muted or muted),
+            tuple(key(v) for v in args.pos), tuple((k, key(v)) for k, v in args.kw.items()),
+            None if args.rest is None else key(args.rest), args.open,
+        )  # fmt: skip
+        known = self._memo.get(memo_key)
+        if known is not None and known[0] >= self.frame.confidence:
+            return known[1]
+        if memo_key in self._active or len(self._active) >= _DEPTH:
+            return UNKNOWN
+        if sum(1 for k in self._active if k[0] == memo_key[0]) >= 3:
+            return UNKNOWN
+        self._active.append(memo_key)
+        self.muted += muted
+        try:
+            result = self.walk_function(func, args, node, engines)
+        finally:
+            self.muted -= muted
+            self._active.pop()
+        self._memo[memo_key] = (self.frame.confidence, result)
+        return result
+
+    def walk_function(self, func: Func, args: Args, node: cst.CSTNode | None, engines: frozenset[Engine]) -> Value:
+        """One walk of a function's body with these arguments; returns the join of what it returns."""
+        function, caller = func.function, self.frame
+        stack = caller.stack
+        if node is not None and not self.muted:
+            stack = (*stack, Step(caller.function, node, caller.piece))
+        env = Env(function.module, func.env)
+        body, piece = function.body
+        frame = Frame(function, piece, env, stack, caller.entry, caller.confidence, engines, repeated=caller.repeated)
+        with self.inside(frame):
+            self.bind_parameters(func, args, env)
+            if args.pos and function.cls is not None and not function.is_static:
+                frame.self_value = args.pos[0]
+            if isinstance(function.node, cst.Lambda):
+                return self.expr(function.node.body)
+            alive = self.block(body)
+            if frame.yields:
+                return self.generator_value(function, frame)
+            if alive:
+                frame.returns.append(NOTHING)
+            if not frame.returns:
+                return Outside("<never returns>")
+            return either(frame.returns)
+
+    def generator_value(self, function: Function, frame: Frame) -> Value:
+        if any(n.endswith(("contextmanager",)) for n in function.decorator_names):
+            return Instance(None, "contextlib.<user>", {"entered": either(frame.yields)})
+        return Seq("gen", None, either(frame.yields))
+
+    def bind_parameters(self, func: Func, args: Args, env: Env) -> None:
+        """Parameters from arguments, then defaults; what is given neither way is unknown or what its annotation says."""
+        function = func.function
+        parameters = function.node.params
+        positional = [*parameters.posonly_params, *parameters.params]
+        used: set[str] = set()
+        for index, parameter in enumerate(positional):
+            name = parameter.name.value
+            value: Value | None = None
+            if index < len(args.pos):
+                value = args.pos[index]
+            elif name in args.kw:
+                value = args.kw[name]
+                used.add(name)
+            elif args.rest is not None:
+                value = args.rest
+            env.vars[name] = self.parameter(parameter, value, func, args)
+        for parameter in parameters.kwonly_params:
+            name = parameter.name.value
+            used.add(name)
+            env.vars[name] = self.parameter(parameter, args.kw.get(name), func, args)
+        star = parameters.star_arg
+        if isinstance(star, cst.Param):
+            extra = args.pos[len(positional) :]
+            if args.rest is not None:
+                env.vars[star.name.value] = Seq("tuple", None, either([*extra, args.rest]))
+            else:
+                env.vars[star.name.value] = Seq("tuple", list(extra), UNKNOWN)
+        if parameters.star_kwarg is not None:
+            rest = {k: v for k, v in args.kw.items() if k not in used and k not in {p.name.value for p in positional}}
+            env.vars[parameters.star_kwarg.name.value] = Mapping(dict(rest), UNKNOWN if args.open else None)
+
+    def parameter(self, parameter: cst.Param, value: Value | None, func: Func, args: Args) -> Value:
+        function = func.function
+        if value is None and func.defaults is not None:
+            value = func.defaults.get(parameter.name.value)
+        if value is None and parameter.default is not None:
+            with self.inside(Frame(function, function.header_piece, Env(function.module, func.env))), self.quietly():
+                value = self.expr(parameter.default)
+            if isinstance(value, (Seq, Mapping)):
+                value.owner, value.name = "default", parameter.name.value
+            if args.open or args.rest is not None:
+                value = Const(value.value, True) if type(value) is Const else value
+        if value is None or type(value) is Unknown:
+            known = UNKNOWN
+            if parameter.annotation is not None:
+                known = self.annotated(parameter.annotation.annotation, function.module)
+            if value is not None and value.src and type(known) is not Unknown:
+                return value
+            return known if value is None or type(known) is not Unknown else value
+        return value
+
+    # --- super
+
+    def super_attribute(self, owner: SuperRef, name: str, node: cst.CSTNode) -> Value:
+        start = owner.self
+        cls = start.cls if type(start) is Instance and start.cls is not None else owner.cls
+        member = self.program.class_member(cls, name, after=owner.cls)
+        if isinstance(member, Function):
+            if member.is_property:
+                return self.call_function(Func(member, owner.self), Args(), node)
+            return Func(member, None if member.is_static else owner.self)
+        if member is not None:
+            return self.definition_value(member, cls.module, name)
+        return Method(owner.self, name)
+
+    # --- left to the classes that know the library
+
+    def outside_call(self, dotted: str, args: Args, node: cst.CSTNode) -> Value:
+        raise NotImplementedError
+
+    def method_call(self, method: Method, args: Args, node: cst.CSTNode) -> Value:
+        raise NotImplementedError
+
+    def call_instance(self, owner: Instance, args: Args, node: cst.CSTNode) -> Value:
+        raise NotImplementedError
+
+    def instantiate(self, cls: Class, args: Args, node: cst.CSTNode | None) -> Value:
+        raise NotImplementedError
+
+
+__all__ = ["CERTAIN", "Args", "Calls", "Scalar", "Sequence", "sources"]

@@ -1,0 +1,88 @@
+"""What the walk reports: one event per thing a capture may trip over, with the values and the call path that led there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import libcst as cst
+
+from tsdyn_lint.findings import Confidence, Engine
+from tsdyn_lint.parse import Piece
+from tsdyn_lint.resolve import Function, Module
+
+ALL_ENGINES = frozenset(Engine)
+CERTAIN, LIKELY, POSSIBLE = 3, 2, 1
+CONFIDENCE = {CERTAIN: Confidence.CERTAIN, LIKELY: Confidence.LIKELY, POSSIBLE: Confidence.POSSIBLE}
+
+
+@dataclass(eq=False)
+class Hypothesis:
+    """An un-annotated parameter taken for a tensor: evidence elsewhere confirms or contradicts it."""
+
+    name: str
+    confirmed: bool = False
+    contradicted: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call on the way from the entry point: the caller and the call expression in its tree."""
+
+    caller: Function
+    node: cst.CSTNode
+    piece: Piece
+
+
+@dataclass(eq=False)
+class Use:
+    """A later use of the value that an event read."""
+
+    kind: str
+    node: cst.CSTNode
+    piece: Piece
+    function: Function
+
+
+@dataclass(eq=False)
+class Event:
+    """`kind` and `facts` are what rules match; the walk may still add `uses` until it ends.
+
+    `skips` says why Dynamo cannot resume after a break here and drops the whole frame: "loop", "try", "with" or "".
+    `engines` are the captures that reach the line (`torch.compiler.is_compiling()` and its like cut some off).
+    """
+
+    kind: str
+    node: cst.CSTNode
+    piece: Piece
+    function: Function
+    stack: tuple[Step, ...]
+    entry: str
+    facts: dict[str, Any] = field(default_factory=dict)
+    uses: list[Use] = field(default_factory=list)
+    confidence: int = CERTAIN
+    hypotheses: frozenset[Hypothesis] = frozenset()
+    skips: str = ""
+    repeated: bool = False
+    engines: frozenset[Engine] = ALL_ENGINES
+
+    @property
+    def module(self) -> Module:
+        return self.function.module
+
+    @property
+    def scope(self) -> str:
+        return self.function.qualname
+
+    @property
+    def use_kinds(self) -> frozenset[str]:
+        return frozenset(u.kind for u in self.uses)
+
+    @property
+    def judged(self) -> int:
+        """Confidence after the evidence for and against the parameters it rests on."""
+        if any(h.contradicted and not h.confirmed for h in self.hypotheses):
+            return 0
+        if any(not h.confirmed for h in self.hypotheses):
+            return min(self.confidence, POSSIBLE)
+        return self.confidence

@@ -1,0 +1,90 @@
+"""The walk's own state: variables of a scope, and what is known of the call being walked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Iterable
+
+from tsdyn_lint.findings import Engine
+from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, Step
+from tsdyn_lint.infer.values import Value, join
+from tsdyn_lint.parse import Piece
+from tsdyn_lint.resolve import Function, Module
+
+
+class Env:
+    """Variables of one scope. Keys with a dot (`self.x`) hold what a test has refined an attribute to."""
+
+    __slots__ = ("globals_", "module", "outer", "vars")
+
+    def __init__(self, module: Module, outer: Env | None = None, variables: dict[str, Value] | None = None) -> None:
+        self.module, self.outer = module, outer
+        self.vars: dict[str, Value] = variables if variables is not None else {}
+        self.globals_: set[str] = set()
+
+    def find(self, name: str) -> Value | None:
+        env: Env | None = self
+        while env is not None:
+            value = env.vars.get(name)
+            if value is not None:
+                return value
+            env = env.outer
+        return None
+
+    def assign(self, name: str, value: Value) -> None:
+        self.vars[name] = value
+        if self._refined(name):
+            for known in [k for k in self.vars if k.startswith(name + ".")]:
+                del self.vars[known]
+
+    def _refined(self, name: str) -> bool:
+        return any("." in k and k.startswith(name + ".") for k in self.vars)
+
+
+def joined(snapshots: Iterable[dict[str, Value]]) -> dict[str, Value] | None:
+    """The variables after paths that end in these snapshots meet; None if no path arrives."""
+    result: dict[str, Value] | None = None
+    for variables in snapshots:
+        if result is None:
+            result = dict(variables)
+            continue
+        for name, value in variables.items():
+            known = result.get(name)
+            if known is None:
+                if "." not in name:
+                    result[name] = value
+            elif known is not value:
+                result[name] = join(known, value)
+        for name in [k for k in result if "." in k and k not in variables]:
+            del result[name]
+    return result
+
+
+@dataclass
+class Loop:
+    """Variables at each `break` and `continue` of the loop being walked."""
+
+    breaks: list[dict[str, Value]] = field(default_factory=list)
+    continues: list[dict[str, Value]] = field(default_factory=list)
+
+
+@dataclass
+class Frame:
+    """One function being walked."""
+
+    function: Function
+    piece: Piece
+    env: Env
+    stack: tuple[Step, ...] = ()
+    entry: str = ""
+    confidence: int = CERTAIN
+    engines: frozenset[Engine] = ALL_ENGINES
+    blocks: tuple[str, ...] = ()
+    """Enclosing statements of this frame that Dynamo cannot resume in: loop, try, with."""
+    repeated: bool = False
+    returns: list[Value] = field(default_factory=list)
+    loops: list[Loop] = field(default_factory=list)
+    self_value: Value | None = None
+    uncertain: int = 0
+    """Depth of branches and loops that may not run, or run more than once: writes inside are weak."""
+    yields: list[Value] = field(default_factory=list)

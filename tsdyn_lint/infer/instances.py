@@ -1,0 +1,480 @@
+"""Objects: classes instantiated by walking `__init__`, their attributes, and modules called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import libcst as cst
+
+from tsdyn_lint.infer.calls import Args, Calls
+from tsdyn_lint.infer.events import Hypothesis
+from tsdyn_lint.infer.frames import Env, Frame
+from tsdyn_lint.infer.values import (
+    BOOL,
+    FLOAT,
+    INT,
+    NOTHING,
+    STR,
+    UNKNOWN,
+    ClassRef,
+    Const,
+    Either,
+    Func,
+    Instance,
+    Mapping,
+    Method,
+    Outside,
+    Scalar,
+    Seq,
+    Tensor,
+    Unknown,
+    Value,
+    either,
+    key,
+    options,
+    unknown,
+)
+from tsdyn_lint.resolve import Assigned, Class, Function, Module
+
+RNNS = frozenset({"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"})
+CONTAINERS = frozenset({"torch.nn.ModuleList", "torch.nn.Sequential", "torch.nn.ModuleDict", "torch.nn.ParameterList", "torch.nn.ParameterDict"})
+_PARAMETERS = frozenset({"weight", "bias", "running_mean", "running_var", "num_batches_tracked", "in_proj_weight", "in_proj_bias",
+                         "weight_g", "weight_v", "bias_k", "bias_v"})  # fmt: skip
+_BUFFERS = frozenset({"running_mean", "running_var", "num_batches_tracked"})
+_TENSOR_NAMES = frozenset({"Tensor", "FloatTensor", "LongTensor", "BoolTensor", "IntTensor", "HalfTensor", "DoubleTensor", "Parameter"})
+_NO_PARAMETERS = ("ReLU", "Softmax", "Sigmoid", "Tanh", "GELU", "Dropout", "Loss", "Pool", "Identity", "Flatten", "Upsample", "Pad",
+                  "LeakyReLU", "ELU", "SiLU", "Softplus", "Unfold", "Fold", "PixelShuffle", "LogSoftmax", "Hardtanh", "Threshold",
+                  "CosineSimilarity", "PairwiseDistance", "ReLU6", "Mish", "Hardswish", "Hardsigmoid", "LogSigmoid")  # fmt: skip
+
+
+class Instances(Calls):
+    """`instantiate`, attribute lookup on objects and classes, and calls of objects."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._instances: dict[Any, Instance] = {}
+        self._annotations: dict[tuple[int, int], Value] = {}
+        self._building: set[int] = set()
+
+    # --- building
+
+    def instantiate(self, cls: Class, args: Args, node: cst.CSTNode | None) -> Value:
+        line = self.program.mro(cls)
+        outside = [b for b in line if isinstance(b, str)]
+        is_module = self.program.is_nn_module(cls)
+        if not self.muted and node is not None and is_module:
+            self.emit("construct", node, None, target="torch.nn.Module", name=cls.name, parameters=True)
+        if any(b in ("typing.NamedTuple", "NamedTuple") for b in outside):
+            return self.named_tuple(cls, args)
+        memo = (id(cls), tuple(key(v) for v in args.pos), tuple((k, key(v)) for k, v in args.kw.items()), args.open, args.rest is not None)
+        known = self._instances.get(memo)
+        if known is not None:
+            return known
+        if cls in self._active or id(cls) in self._building:
+            return Instance(cls, "", is_module=is_module)
+        instance = Instance(cls, next((b for b in outside if b.startswith("torch.nn.")), outside[-1] if outside else ""), is_module=is_module)
+        instance.args, instance.kwargs = tuple(args.pos), dict(args.kw)
+        if is_module:
+            self._instances[memo] = instance
+        elif any(b in ("builtins.dict", "collections.OrderedDict", "collections.UserDict", "dict") for b in outside) and not _is_dataclass(cls):
+            return instance
+        elif any(b.startswith("torch.autograd.") for b in outside):
+            return instance
+        init = self.program.class_member(cls, "__init__")
+        self._building.add(id(cls))
+        try:
+            with self.quietly():
+                if isinstance(init, Function):
+                    self.call_function(Func(init, instance), args, node)
+                elif _is_dataclass(cls) or any(isinstance(b, Class) and _is_dataclass(b) for b in line):
+                    self.fill_fields(instance, cls, args)
+            instance.complete = True
+        finally:
+            self._building.discard(id(cls))
+        return instance
+
+    def named_tuple(self, cls: Class, args: Args) -> Value:
+        names = self.fields(cls)
+        items = [args.get(i, n) or self.field_default(cls, n) for i, n in enumerate(names)]
+        return Seq("tuple", items, UNKNOWN, cls=cls)
+
+    def fields(self, cls: Class) -> list[str]:
+        """Field names of a dataclass or named tuple, those of its bases first."""
+        names: list[str] = []
+        for owner in reversed(self.program.mro(cls)):
+            if isinstance(owner, Class):
+                names += [n for n, slot in owner.assigned.items() if slot.annotation is not None and n not in names]
+        return names
+
+    def field_default(self, cls: Class, name: str) -> Value:
+        member = self.program.class_member(cls, name)
+        if not isinstance(member, Assigned):
+            return UNKNOWN
+        if member.values:
+            value = self.assigned_value(member, cls.module, name, cls, "local")
+            return Const(value.value, True) if type(value) is Const else value
+        return self.annotated(member.annotation, cls.module)
+
+    def fill_fields(self, instance: Instance, cls: Class, args: Args) -> None:
+        for index, name in enumerate(self.fields(cls)):
+            given = args.get(index, name)
+            instance.attrs[name] = given if given is not None else self.field_default(cls, name)
+
+    # --- attributes
+
+    def instance_attribute(self, owner: Instance, name: str, node: cst.CSTNode) -> Value:
+        value = owner.attrs.get(name)
+        if value is not None:
+            if not self.muted and type(value) is Scalar and value.origin == "state":
+                return Scalar(value.type, "state", value.src)
+            return value
+        if name == "training" and owner.is_module:
+            return Scalar("bool", "training")
+        if owner.cls is not None:
+            if name == "__class__":
+                return ClassRef(owner.cls)
+            member = self.program.class_member(owner.cls, name)
+            if isinstance(member, Function):
+                if member.is_property:
+                    return self.call_function(Func(member, owner), Args(), node)
+                if member.is_static:
+                    return Func(member)
+                return Func(member, ClassRef(owner.cls) if member.is_class_method else owner)
+            if isinstance(member, Assigned):
+                return self.class_constant(member, owner.cls, name, "self")
+            if isinstance(member, Class):
+                return ClassRef(member)
+            if "*" in owner.attrs:
+                return owner.attrs["*"]
+        if owner.outside.startswith("torch.nn.") and name in _PARAMETERS and owner.outside != "torch.nn.Module":
+            return Tensor(None, None, "buffer" if name in _BUFFERS else "parameter")
+        if owner.cls is None and owner.outside.startswith("torch.nn.") and name in ("in_features", "out_features", "in_channels", "out_channels", "embedding_dim", "num_embeddings", "hidden_size", "num_heads", "normalized_shape", "kernel_size", "stride", "padding", "dilation", "groups", "eps", "p", "padding_idx", "embed_dim", "num_layers"):
+            return Scalar("number", "constant")
+        if owner.outside == "contextlib.<user>":
+            return UNKNOWN
+        return Method(owner, name, owner.src)
+
+    def class_constant(self, member: Assigned, cls: Class, name: str, owner: str) -> Value:
+        home = next((c for c in self.program.mro(cls) if isinstance(c, Class) and c.assigned.get(name) is member), cls)
+        if "enum." in "".join(self.program.outside_bases(cls)):
+            return Outside(f"{home.module.name}.{home.qualname}.{name}")
+        memo = (id(member), -1)
+        if memo not in self._annotations:
+            self._annotations[memo] = UNKNOWN
+            self._annotations[memo] = self.assigned_value(member, home.module, name, home, owner)
+        value = self._annotations[memo]
+        if type(value) is Func and type(owner) is str and value.self is None:
+            return value
+        return value
+
+    def class_attribute(self, owner: ClassRef, name: str, node: cst.CSTNode) -> Value:
+        member = self.program.class_member(owner.cls, name)
+        if isinstance(member, Function):
+            return Func(member, owner if member.is_class_method else None)
+        if isinstance(member, Assigned):
+            return self.class_constant(member, owner.cls, name, "global")
+        if isinstance(member, Class):
+            return ClassRef(member)
+        if name == "__name__":
+            return Const(owner.cls.name)
+        return Method(owner, name)
+
+    def instance_item(self, owner: Instance, index: Value, node: cst.CSTNode) -> Value:
+        if owner.cls is None:
+            return unknown(owner)
+        getter = self.program.class_member(owner.cls, "__getitem__")
+        if type(index) is Const and isinstance(index.value, str) and index.value in owner.attrs:
+            return owner.attrs[index.value]
+        if _is_dataclass(owner.cls) or self.fields(owner.cls) and any(b.endswith("ModelOutput") for b in map(_base_name, self.program.mro(owner.cls))):
+            values = list(owner.attrs.values())
+            if type(index) is Const and isinstance(index.value, int):
+                present = [v for v in values if not (type(v) is Const and v.value is None)]
+                if present and index.value == 0:
+                    return present[0]
+                return either(present) if present else UNKNOWN
+            return Seq("tuple", None, either(values))
+        if isinstance(getter, Function):
+            return self.call_function(Func(getter, owner), Args([index]), node)
+        return UNKNOWN
+
+    def iterate_instance(self, value: Instance, node: cst.CSTNode) -> Value:
+        if value.cls is not None:
+            getter = self.program.class_member(value.cls, "__iter__")
+            if isinstance(getter, Function):
+                found = self.call_function(Func(getter, value), Args(), node)
+                return self.iterate(found, node, "loop") if type(found) is Seq else UNKNOWN
+        return UNKNOWN
+
+    # --- calling
+
+    def call_instance(self, owner: Instance, args: Args, node: cst.CSTNode) -> Value:
+        if owner.cls is not None:
+            names = ("__call__", "forward") if not owner.is_module or isinstance(self.program.class_member(owner.cls, "__call__"), Function) else ("forward",)
+            for name in names:
+                method = owner.attrs.get(name) or None
+                if method is not None:
+                    return self.invoke(method, args, node)
+                member = self.program.class_member(owner.cls, name)
+                if isinstance(member, Function):
+                    return self.call_function(Func(member, owner), args, node)
+        if owner.outside.startswith("torch.nn."):
+            return self.call_builtin_module(owner, args, node)
+        for value in args.all():
+            self.use(value, "arg", node)
+        return unknown(*args.all())
+
+    def call_builtin_module(self, owner: Instance, args: Args, node: cst.CSTNode) -> Value:
+        kind = owner.outside
+        for value in args.all():
+            self.use(value, "arith", node)
+        first = args.get(0, "input") or UNKNOWN
+        self.confirm(first)
+        if kind in RNNS:
+            self.emit("rnn", node, None, target=kind, cls=kind.rpartition(".")[2])
+            state: Value = Tensor()
+            if kind == "torch.nn.LSTM":
+                state = Seq("tuple", [Tensor(), Tensor()], UNKNOWN)
+            packed = type(first) is Instance and first.outside.endswith("PackedSequence")
+            out: Value = Instance(None, "torch.nn.utils.rnn.PackedSequence") if packed else Tensor("float")
+            return Seq("tuple", [out, state], UNKNOWN)
+        if kind in ("torch.nn.MultiheadAttention", "torch.nn.LSTMCell"):
+            return Seq("tuple", [Tensor("float"), Tensor("float")], UNKNOWN)
+        if "MaxPool" in kind and (owner.kwargs.get("return_indices") is not None):
+            return Seq("tuple", [Tensor("float"), Tensor("int")], UNKNOWN)
+        if kind in ("torch.nn.Module", "torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel"):
+            inner = owner.args[0] if owner.args else owner.kwargs.get("module")
+            if inner is not None and kind != "torch.nn.Module":
+                return self.invoke(inner, args, node)
+            return UNKNOWN
+        tensor = self.tensor(first)
+        rank = tensor.rank if tensor is not None and not kind.endswith(("Embedding", "Flatten", "Bilinear", "Loss")) else None
+        if kind.endswith("Loss"):
+            rank = 0 if "reduction" not in owner.kwargs else None
+        if kind == "torch.nn.Identity":
+            return first
+        return Tensor("float", rank)
+
+    # --- annotations
+
+    def annotated(self, annotation: cst.CSTNode | None, module: Module) -> Value:
+        """The value that an annotation promises, unknown if it says nothing of use."""
+        if annotation is None:
+            return UNKNOWN
+        memo = (id(annotation), id(module))
+        if memo not in self._annotations:
+            self._annotations[memo] = UNKNOWN
+            self._annotations[memo] = self._annotated(annotation, module)
+        return self._annotations[memo]
+
+    def _annotated(self, node: cst.CSTNode, module: Module) -> Value:
+        if isinstance(node, (cst.SimpleString, cst.ConcatenatedString)):
+            try:
+                return self._annotated(cst.parse_expression(str(node.evaluated_value)), module)
+            except Exception:
+                return UNKNOWN
+        if isinstance(node, cst.BinaryOperation):
+            return self._union([self._annotated(node.left, module), self._annotated(node.right, module)])
+        if isinstance(node, cst.Subscript):
+            return self._generic(node, module)
+        if isinstance(node, cst.Name) and node.value == "None":
+            return NOTHING
+        if not isinstance(node, (cst.Name, cst.Attribute)):
+            return UNKNOWN
+        found = self.program.resolve(node, module)
+        dotted = found if isinstance(found, str) else module.dotted(node) if found is None else None
+        if isinstance(found, Class):
+            return self.example(found)
+        if isinstance(found, Assigned) and found.values:
+            return self._annotated(found.values[0], module) if not isinstance(found.values[0], cst.Call) else UNKNOWN
+        return _named(dotted or "")
+
+    def example(self, cls: Class) -> Value:
+        """An instance of a class as its defaults build it."""
+        if "enum." in "".join(self.program.outside_bases(cls)):
+            return Scalar("other", "constant")
+        if any(b in ("typing.TypedDict", "TypedDict", "typing.Protocol", "abc.ABC") for b in self.program.outside_bases(cls)):
+            return UNKNOWN
+        if cls in self.program.subclasses_known() and not cls.methods.get("forward") and self.program.is_nn_module(cls):
+            return UNKNOWN
+        with self.quietly(), self.inside(self.frame or _nowhere(cls)):
+            if self.frame is None:
+                self.frame = _nowhere(cls)
+            return self.instantiate(cls, Args(open=True), None)
+
+    def _union(self, values: list[Value]) -> Value:
+        if any(type(v) is Unknown for v in values):
+            rest = [v for v in values if type(v) is not Unknown]
+            if any(type(v) is Tensor for v in rest):
+                return Either(tuple([*rest, UNKNOWN]))
+            return UNKNOWN
+        return either(values)
+
+    def _generic(self, node: cst.Subscript, module: Module) -> Value:
+        head = module.dotted(node.value) or ""
+        name = head.rpartition(".")[2]
+        inner = [e.slice.value for e in node.slice if isinstance(e.slice, cst.Index)]
+        if name == "Optional" and inner:
+            return self._union([NOTHING, self._annotated(inner[0], module)])
+        if name == "Union":
+            return self._union([self._annotated(i, module) for i in inner])
+        if name in ("List", "list", "Sequence", "Iterable", "Set", "set", "Collection") and inner:
+            return Seq("list", None, self._annotated(inner[0], module), "argument")
+        if name in ("Tuple", "tuple"):
+            if len(inner) == 2 and isinstance(inner[1], cst.Ellipsis):
+                return Seq("tuple", None, self._annotated(inner[0], module))
+            return Seq("tuple", [self._annotated(i, module) for i in inner], UNKNOWN)
+        if name in ("Dict", "dict", "Mapping", "OrderedDict") and len(inner) == 2:
+            return Mapping({}, self._annotated(inner[1], module), "argument")
+        if name in ("Final", "Annotated", "ClassVar", "Required") and inner:
+            return self._annotated(inner[0], module)
+        if head.startswith("jaxtyping.") and inner:
+            return self._annotated(inner[0], module)
+        return UNKNOWN
+
+    # --- isinstance
+
+    def is_instance(self, value: Value, wanted: Value) -> bool | None:
+        """`isinstance(value, wanted)`, None if that is open."""
+        classes = wanted.items if type(wanted) is Seq and wanted.items is not None else [wanted]
+        answers = [self._is_one(value, c) for c in classes]
+        if any(a is True for a in answers):
+            return True
+        return None if any(a is None for a in answers) else False
+
+    def _is_one(self, value: Value, wanted: Value) -> bool | None:
+        kind = type(value)
+        if kind in (Unknown, Method) or kind is Scalar and value.type == "other":  # type: ignore[union-attr]
+            return None
+        if type(wanted) is ClassRef:
+            if kind is Seq and value.cls is not None:  # type: ignore[union-attr]
+                return value.cls is wanted.cls  # type: ignore[union-attr]
+            if kind is Instance:
+                if value.cls is not None:  # type: ignore[union-attr]
+                    line = self.program.mro(value.cls)  # type: ignore[union-attr]
+                    return wanted.cls in line or (None if any(isinstance(b, str) and not b.startswith(("torch.nn", "builtins", "abc", "typing")) for b in line) else False)
+                return False
+            return False if kind in (Tensor, Const, Scalar, Seq, Mapping) else None
+        if type(wanted) is not Outside:
+            return None
+        name = wanted.dotted
+        short = name.rpartition(".")[2]
+        if name.startswith("torch.") and short in _TENSOR_NAMES:
+            if kind is not Tensor:
+                return None if kind is Outside else False
+            if value.numpy:  # type: ignore[union-attr]
+                return False
+            if short == "Parameter":
+                return value.origin == "parameter"  # type: ignore[union-attr]
+            if value.hypothesis is not None and not value.hypothesis.confirmed:  # type: ignore[union-attr]
+                return None
+            return True if short == "Tensor" else None
+        if name == "numpy.ndarray":
+            return value.numpy if kind is Tensor else None if kind is Outside else False  # type: ignore[union-attr]
+        table = {"int": int, "float": float, "str": str, "bool": bool}
+        if name.startswith("builtins.") and short in table:
+            if kind is Const:
+                return isinstance(value.value, table[short])  # type: ignore[union-attr]
+            if kind is Scalar:
+                if value.type in ("number", "bool"):  # type: ignore[union-attr]
+                    return None if short != "str" else False
+                return value.type == short  # type: ignore[union-attr]
+            if kind is Tensor:
+                return None if value.hypothesis is not None and not value.hypothesis.confirmed else False  # type: ignore[union-attr]
+            return False if kind in (Seq, Mapping, Instance, Func) else None
+        if short in ("list", "tuple", "set", "Sequence", "Iterable", "List", "Tuple"):
+            if kind is Seq:
+                if short in ("Sequence", "Iterable"):
+                    return True
+                held = "tuple" if value.kind == "size" else value.kind  # type: ignore[union-attr]
+                return held == short.lower()
+            if kind is Tensor:
+                return None if value.hypothesis is not None and not value.hypothesis.confirmed else False  # type: ignore[union-attr]
+            return False if kind in (Const, Scalar, Mapping, Instance) else None
+        if short in ("dict", "Mapping", "OrderedDict", "Dict"):
+            if kind is Mapping:
+                return True
+            if kind is Tensor:
+                return None if value.hypothesis is not None and not value.hypothesis.confirmed else False  # type: ignore[union-attr]
+            return False if kind in (Const, Scalar, Seq) else None
+        if kind is Instance:
+            if value.cls is None and value.outside:  # type: ignore[union-attr]
+                if value.outside == name:  # type: ignore[union-attr]
+                    return True
+                if name == "torch.nn.Module":
+                    return value.is_module or None  # type: ignore[union-attr]
+                return False if value.outside.startswith("torch.nn.") and name.startswith("torch.nn.") and short[0].isupper() and not short.startswith("_") else None  # type: ignore[union-attr]
+            if value.cls is not None:  # type: ignore[union-attr]
+                line = self.program.mro(value.cls)  # type: ignore[union-attr]
+                if name in line or name == "torch.nn.Module" and value.is_module:  # type: ignore[union-attr]
+                    return True
+                return False if name.startswith("torch.nn.") else None
+        if kind is Seq and name in CONTAINERS:
+            return value.kind == short.lower()  # type: ignore[union-attr]
+        if kind is Tensor and value.hypothesis is not None and not value.hypothesis.confirmed:  # type: ignore[union-attr]
+            return None
+        return False if kind in (Tensor, Const, Scalar, Seq, Mapping) else None
+
+    def instance_of(self, wanted: Value) -> Value | None:
+        """What an unknown value is once `isinstance(value, wanted)` holds."""
+        if type(wanted) is ClassRef:
+            return self.example(wanted.cls)
+        if type(wanted) is Outside:
+            found = _named(wanted.dotted)
+            if type(found) is not Unknown:
+                return found
+            short = wanted.dotted.rpartition(".")[2]
+            if short in ("list", "tuple"):
+                return Seq(short, None, UNKNOWN, "argument")
+            if short == "dict":
+                return Mapping({}, UNKNOWN, "argument")
+        return None
+
+
+def _named(dotted: str) -> Value:
+    """The value of a type named outside of the program."""
+    short = dotted.rpartition(".")[2]
+    plain = {"int": INT, "float": FLOAT, "bool": BOOL, "str": STR}
+    if short in plain and dotted.partition(".")[0] in (short, "builtins"):
+        return plain[short]
+    if short in _TENSOR_NAMES and (dotted.startswith("torch.") or dotted == short):
+        dtype = {"LongTensor": "int", "IntTensor": "int", "BoolTensor": "bool", "FloatTensor": "float"}.get(short)
+        return Tensor(dtype, None, "parameter" if short == "Parameter" else "data")
+    if dotted in ("numpy.ndarray", "np.ndarray"):
+        return Tensor(numpy=True)
+    if dotted in ("torch.device", "torch.dtype", "torch.layout", "torch.memory_format"):
+        return Scalar("other", "meta")
+    if dotted == "torch.Size":
+        return Seq("size", None, Scalar("int", "size"))
+    if short in ("list", "List", "tuple", "Tuple") and "." not in dotted.removeprefix("typing.").removeprefix("builtins."):
+        return Seq(short.lower(), None, UNKNOWN, "argument")
+    if short in ("dict", "Dict") and "." not in dotted.removeprefix("typing.").removeprefix("builtins."):
+        return Mapping({}, UNKNOWN, "argument")
+    if dotted.startswith("torch.nn.") and short[:1].isupper():
+        return Instance(None, dotted, is_module=True)
+    return UNKNOWN
+
+
+def has_parameters(dotted: str) -> bool:
+    """Whether a module class of torch.nn owns parameters: building it in a forward is what breaks."""
+    return not dotted.endswith(_NO_PARAMETERS)
+
+
+def _is_dataclass(cls: Class) -> bool:
+    for decorator in cls.node.decorators:
+        name = cls.module.dotted(decorator.decorator.func if isinstance(decorator.decorator, cst.Call) else decorator.decorator)
+        if name and name.rpartition(".")[2] in ("dataclass", "define", "frozen"):
+            return True
+    return False
+
+
+def _base_name(base: Class | str) -> str:
+    return base if isinstance(base, str) else base.name
+
+
+def _nowhere(cls: Class) -> Frame:
+    from tsdyn_lint.infer.walk import _level
+
+    return Frame(_level(cls.module, None), cls.module.tree.skeleton, Env(cls.module))
+
+
+__all__ = ["CONTAINERS", "Hypothesis", "Instances", "has_parameters", "options"]

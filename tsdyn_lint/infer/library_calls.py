@@ -1,0 +1,541 @@
+"""Calls out of the program: torch's classes and switches, the standard library, NumPy; and methods of any value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import libcst as cst
+
+from tsdyn_lint.findings import Engine
+from tsdyn_lint.infer import contexts
+from tsdyn_lint.infer.builtin_calls import BuiltinCalls
+from tsdyn_lint.infer.calls import Args
+from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE
+from tsdyn_lint.infer.expressions import derived
+from tsdyn_lint.infer.instances import CONTAINERS, has_parameters
+from tsdyn_lint.infer.tensors import _flat
+from tsdyn_lint.infer.values import (
+    BOOL,
+    CONSTANT_INT,
+    FALSE,
+    INT,
+    NOTHING,
+    STR,
+    UNKNOWN,
+    ClassRef,
+    Const,
+    Flag,
+    Func,
+    Instance,
+    Mapping,
+    Method,
+    Outside,
+    Partial,
+    Scalar,
+    Seq,
+    SliceValue,
+    Tensor,
+    Unknown,
+    Value,
+    either,
+    element,
+    options,
+    sources,
+    unknown,
+)
+
+_ALIASES = {
+    "torch.nn.modules.module.Module": "torch.nn.Module",
+    "torch.autograd.variable.Variable": "torch.autograd.Variable",
+    "torch.functional.F": "torch.nn.functional",
+    "torch.nn.modules.utils": "torch.nn.modules.utils",
+    "torch.nn.Buffer": "torch.nn.Buffer",
+    "torch.nn.parameter.Parameter": "torch.nn.Parameter",
+}
+_COMPILING = {
+    "torch.compiler.is_compiling": frozenset({Engine.DYNAMO, Engine.RECOMPILE, Engine.EXPORT}),
+    "torch.compiler.is_dynamo_compiling": frozenset({Engine.DYNAMO, Engine.RECOMPILE}),
+    "torch._dynamo.is_compiling": frozenset({Engine.DYNAMO, Engine.RECOMPILE}),
+    "torch._dynamo.external_utils.is_compiling": frozenset({Engine.DYNAMO, Engine.RECOMPILE}),
+    "torch.compiler.is_exporting": frozenset({Engine.EXPORT}),
+    "torch.jit.is_tracing": frozenset({Engine.TRACE}),
+    "torch._C._get_tracing_state": frozenset({Engine.TRACE}),
+    "torch.jit.is_scripting": frozenset({Engine.SCRIPT}),
+}  # fmt: skip
+_CONSTANTS = {
+    "math.pi": 3.141592653589793, "math.e": 2.718281828459045, "math.inf": float("inf"), "math.nan": float("nan"), "math.tau": 6.283185307179586,
+    "numpy.pi": 3.141592653589793, "numpy.inf": float("inf"), "numpy.nan": float("nan"), "torch.pi": 3.141592653589793, "torch.inf": float("inf"),
+    "numpy.newaxis": None, "sys.maxsize": 9223372036854775807, "typing.TYPE_CHECKING": False,
+}  # fmt: skip
+_TENSOR_ONLY_METHODS = frozenset({"item", "tolist"})
+_LOGGER_METHODS = frozenset({"debug", "info", "warning", "warn", "error", "critical", "exception", "log", "warning_once", "info_once"})
+_RANDOM_MODULES = ("random.", "numpy.random.", "secrets.", "uuid.")
+_CLOCKS = ("time.", "datetime.")
+
+
+class LibraryCalls(BuiltinCalls):
+    """The last layer of the walk: names outside of the program."""
+
+    def outside_attribute(self, dotted: str, name: str) -> Value:
+        full = f"{dotted}.{name}"
+        if full in _CONSTANTS:
+            return Const(_CONSTANTS[full])
+        if dotted.startswith("sys.version"):
+            return Scalar("other", "constant")
+        return Outside(_ALIASES.get(full, full))
+
+    def outside_call(self, dotted: str, args: Args, node: cst.CSTNode) -> Value:
+        head = dotted.partition(".")[0]
+        if head == "builtins":
+            return self.builtin_call(dotted[9:], args, node)
+        if head == "torch":
+            return self.torch_name(dotted, args, node)
+        handler = getattr(self, f"lib_{head}", None)
+        if handler is not None:
+            result = handler(dotted, args, node)
+            if result is not None:
+                return result  # type: ignore[no-any-return]
+        return self.unknown_call(dotted, args, node)
+
+    def unknown_call(self, dotted: str, args: Args, node: cst.CSTNode) -> Value:
+        """A function nobody described: only its name and what goes in are known."""
+        origin = "random" if dotted.startswith(_RANDOM_MODULES) else "clock" if dotted.startswith(_CLOCKS) else ""
+        src = frozenset()
+        for value in args.all():
+            self.use(value, "arg", node)
+        if self.wanted(dotted):
+            event = self.emit("call", node, None, sub=dotted, target=dotted, tensor=any(self.tensor(v) is not None for v in _flat(args.all(), 1)), args=len(args.pos))
+            if event is not None:
+                src = frozenset([event])
+        if dotted == "<never returns>" or dotted in ("sys.exit", "os._exit"):
+            return Outside("<never returns>")
+        if origin:
+            kind = "int" if dotted.rpartition(".")[2] in ("randint", "randrange", "getrandbits") else "float" if origin == "random" and dotted.rpartition(".")[2] in ("random", "uniform", "gauss", "time", "perf_counter") else "number"
+            return Scalar(kind, origin, src)
+        short = dotted.rpartition(".")[2]
+        if short[:1].isupper() and "." in dotted:
+            return Instance(None, dotted, is_module=short.endswith(("Module", "Layer")), args=tuple(args.pos), kwargs=dict(args.kw), src=src)
+        if contexts.kind(dotted) != "unknown":
+            return Instance(None, dotted, src=src)
+        return Unknown(src | sources(*args.all())) if src or sources(*args.all()) else UNKNOWN
+
+    # --- torch
+
+    def torch_name(self, dotted: str, args: Args, node: cst.CSTNode) -> Value:
+        dotted = _ALIASES.get(dotted, dotted)
+        if dotted in _COMPILING:
+            return Flag(_COMPILING[dotted])
+        short = dotted.rpartition(".")[2]
+        if dotted in CONTAINERS:
+            return self.container(dotted, args, node)
+        if dotted in ("torch.nn.Parameter", "torch.nn.Buffer"):
+            if dotted == "torch.nn.Parameter":
+                self.emit("construct", node, None, target=dotted, name="nn.Parameter", parameters=True)
+            given = self.tensor(args.get(0) or UNKNOWN)
+            return Tensor(given.dtype if given else None, given.rank if given else None, "parameter" if dotted == "torch.nn.Parameter" else "buffer", intermediate=False)
+        if dotted.startswith("torch.nn.") and short[:1].isupper() and dotted.count(".") <= 4 and not dotted.startswith(("torch.nn.utils.", "torch.nn.functional.", "torch.nn.init.")):
+            parameters = has_parameters(dotted)
+            if not self.muted:
+                self.emit("construct", node, None, target=dotted, name=f"nn.{short}", parameters=parameters)
+            return Instance(None, f"torch.nn.{short}" if dotted.startswith("torch.nn.modules.") else dotted, is_module=True, args=tuple(args.pos), kwargs=dict(args.kw))
+        if dotted == "torch.is_tensor":
+            return self.isinstance_(Args([args.get(0) or UNKNOWN, Outside("torch.Tensor")]), node)
+        if dotted in ("torch.compile", "torch.jit.script", "torch.jit.trace", "torch.jit.ignore", "torch.jit.unused", "torch.jit.export", "torch.compiler.allow_in_graph", "torch.fx.wrap"):
+            first = args.get(0)
+            if dotted in ("torch.jit.script", "torch.jit.trace") and self.wanted(dotted):
+                self.emit("call", node, None, sub=dotted, target=dotted)
+            return first if first is not None else UNKNOWN
+        if dotted.startswith(contexts.DISABLERS) or dotted == "torch.compiler.<disabled>":
+            if dotted == "torch.compiler.<disabled>":
+                self.emit("call", node, None, sub=dotted, target=dotted, function="")
+                return UNKNOWN
+            first = args.get(0)
+            return Outside("torch.compiler.<disabled>") if first is not None and type(first) in (Func, Instance) else UNKNOWN
+        if dotted in ("torch.utils.checkpoint.checkpoint",):
+            rest = Args(args.pos[1:], {k: v for k, v in args.kw.items() if k not in ("use_reentrant", "preserve_rng_state", "context_fn")}, args.rest, args.open)
+            return self.invoke(args.pos[0], rest, node) if args.pos else UNKNOWN
+        if dotted in ("torch.utils.checkpoint.checkpoint_sequential",):
+            return Tensor()
+        if dotted in ("torch.jit.annotate", "torch.jit._unwrap_optional"):
+            return args.pos[-1] if args.pos else UNKNOWN
+        if dotted in ("torch.vmap", "torch.func.vmap", "torch.func.grad", "torch.func.jacrev"):
+            return UNKNOWN
+        if dotted in ("torch.cond", "torch.ops.higher_order.cond"):
+            operands = args.get(3, "operands")
+            inner = Args(list(operands.items)) if type(operands) is Seq and operands.items is not None else Args()
+            found = [self.invoke(f, inner, node) for f in args.pos[1:3]]
+            return either(found) if found else UNKNOWN
+        if dotted in ("torch._check", "torch._check_is_size", "torch._check_value", "torch._check_index", "torch._check_type"):
+            self.use(args.get(0) or UNKNOWN, "check", node)
+            return NOTHING
+        if dotted.startswith("torch.return_types."):
+            return args.get(0) or UNKNOWN
+        if dotted in ("torch.Size",):
+            return args.get(0) if type(args.get(0)) is Seq else Seq("size", None, INT)  # type: ignore[return-value]
+        if dotted in ("torch.device", "torch.dtype", "torch.finfo", "torch.iinfo"):
+            return Instance(None, dotted) if dotted == "torch.device" else Scalar("other", "meta")
+        if dotted in ("torch.is_grad_enabled", "torch.is_autocast_enabled", "torch.is_floating_point", "torch.is_complex", "torch.cuda.is_available", "torch.onnx.is_in_onnx_export", "torch.backends.mps.is_available", "torch.distributed.is_initialized", "torch.distributed.is_available"):
+            if self.wanted(dotted):
+                self.emit("call", node, None, sub=dotted, target=dotted)
+            return Const(False, True) if dotted == "torch.onnx.is_in_onnx_export" else Scalar("bool", "meta")
+        if dotted in ("torch._assert",):
+            self.test(args.get(0) or UNKNOWN, node, "torch-assert")
+            return NOTHING
+        if dotted == "torch.nn.utils.rnn.pack_padded_sequence":
+            self.emit("call", node, None, sub=dotted, target=dotted)
+            return Instance(None, "torch.nn.utils.rnn.PackedSequence")
+        if dotted == "torch.nn.utils.rnn.pad_packed_sequence":
+            self.emit("call", node, None, sub=dotted, target=dotted)
+            return Seq("tuple", [Tensor(), Tensor("int")], UNKNOWN)
+        if contexts.kind(dotted) != "unknown":
+            if self.wanted(dotted):
+                self.emit("call", node, None, sub=dotted, target=dotted)
+            return Instance(None, dotted, args=tuple(args.pos))
+        if short == "apply" and dotted.startswith("torch.autograd."):
+            return Tensor()
+        return self.torch_call(dotted, args, node)
+
+    def container(self, dotted: str, args: Args, node: cst.CSTNode) -> Value:
+        """`nn.ModuleList`, `nn.Sequential`, `nn.ModuleDict` and the parameter containers, with what they hold."""
+        if dotted == "torch.nn.Sequential":
+            if len(args.pos) == 1 and type(args.pos[0]) is Mapping and not args.rest:
+                table = args.pos[0]
+                if table.rest is None:
+                    return Seq("sequential", list(table.items.values()), UNKNOWN)
+                return Seq("sequential", None, either([*table.items.values(), table.rest]))
+            if args.rest is not None:
+                return Seq("sequential", None, either([*args.pos, args.rest]))
+            return Seq("sequential", list(args.pos), UNKNOWN)
+        if dotted.endswith("Dict"):
+            first = args.get(0)
+            if type(first) is Mapping:
+                return Mapping(dict(first.items), first.rest)
+            return Mapping({}, None if first is None else UNKNOWN)
+        first = args.get(0)
+        kind = "modulelist" if dotted.endswith("ModuleList") else "list"
+        if first is None:
+            return Seq(kind, [], UNKNOWN)
+        if type(first) is Seq:
+            return Seq(kind, list(first.items) if first.items is not None else None, first.elem)
+        return Seq(kind, None, self.iterate(first, node, "loop"))
+
+    # --- standard library
+
+    def lib_math(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
+        name = dotted[5:]
+        values = args.pos
+        src = sources(*values)
+        for value in values:
+            for option in options(value):
+                if type(option) is Tensor:
+                    event = self.emit("scalar", node, option, self.mixed(value) if option is not value else CERTAIN, sub="math", spelling="math", function=dotted, origin=option.origin, numpy=option.numpy, dtype=option.dtype or "")
+                    src = src | ({event} if event is not None else frozenset())
+                    return Scalar("float", "data", src)
+        kind = "int" if name in ("floor", "ceil", "gcd", "isqrt", "comb", "prod", "trunc", "lcm") else "bool" if name.startswith("is") else "float"
+        if values and all(type(v) is Const for v in values):
+            import math
+
+            try:
+                return Const(getattr(math, name)(*[v.value for v in values if type(v) is Const]), any(v.soft for v in values if type(v) is Const), src)
+            except Exception:
+                return Scalar(kind, "constant", src)
+        flat = _flat(list(values))
+        if any(type(v) is Scalar and v.origin == "size" for v in flat):
+            event = self.emit("size", node, None, sub="math", spelling="math", function=dotted)
+            return Scalar(kind, "size", src | ({event} if event is not None else frozenset()))
+        origins = [v.origin for v in flat if type(v) is Scalar]
+        origin = "data" if "data" in origins else "constant" if all(type(v) in (Const, Scalar) for v in flat) else "unknown"
+        return Scalar(kind, origin, src)
+
+    def lib_functools(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
+        if dotted in ("functools.partial", "functools.partialmethod") and args.pos:
+            return Partial(args.pos[0], tuple(args.pos[1:]), dict(args.kw))
+        if dotted == "functools.reduce" and len(args.pos) >= 2:
+            each = self.iterate(args.pos[1], node, "loop")
+            return self.invoke(args.pos[0], Args([args.pos[2] if len(args.pos) > 2 else each, each]), node)
+        if dotted in ("functools.wraps", "functools.lru_cache", "functools.cache"):
+            return args.get(0) if type(args.get(0)) is Func else UNKNOWN  # type: ignore[return-value]
+        return None
+
+    def lib_itertools(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
+        name = dotted[10:]
+        each = [self.iterate(v, node, "loop") for v in args.pos]
+        if name in ("chain", "chain.from_iterable"):
+            if name == "chain" and all(type(v) is Seq and v.items is not None for v in args.pos):
+                return Seq("gen", [i for v in args.pos for i in v.items], UNKNOWN)  # type: ignore[union-attr]
+            return Seq("gen", None, either(each) if name == "chain" else self.iterate(either(each), node, "loop"))
+        if name in ("product", "zip_longest", "combinations", "permutations"):
+            return Seq("gen", None, Seq("tuple", each if name in ("product", "zip_longest") else None, either(each) if each else UNKNOWN))
+        if name in ("repeat", "cycle", "islice", "accumulate", "takewhile", "count"):
+            return Seq("gen", None, args.pos[0] if name == "repeat" and args.pos else each[0] if each else INT)
+        return None
+
+    def lib_operator(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
+        table = {"add": "Add", "mul": "Multiply", "sub": "Subtract", "truediv": "Divide", "floordiv": "FloorDivide", "and_": "BitAnd", "or_": "BitOr"}
+        name = dotted[9:]
+        if name in table and len(args.pos) == 2:
+            return self.binary(table[name], args.pos[0], args.pos[1], node)
+        if name == "getitem" and len(args.pos) == 2:
+            return self.item(args.pos[0], args.pos[1], node)
+        return None
+
+    def lib_copy(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
+        value = args.get(0) or UNKNOWN
+        kinds = {type(v) for v in options(value)}
+        what = "tensor" if Tensor in kinds else "module" if any(type(v) is Instance and v.is_module for v in options(value)) else "list" if Seq in kinds else "dict" if Mapping in kinds else "unknown" if Unknown in kinds else "object"
+        holds = any(type(v) is Tensor for v in _flat([value]))
+        self.emit("call", node, value, sub=dotted, target=dotted, argument=what, holds_tensor=holds)
+        return value
+
+    def lib_collections(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
+        name = dotted.rpartition(".")[2]
+        if name in ("OrderedDict", "Counter", "ChainMap"):
+            return self.dict_call(args, node)
+        if name == "defaultdict":
+            return Mapping({}, self.invoke(args.pos[0], Args(), node) if args.pos and type(args.pos[0]) in (Outside, Func) else UNKNOWN)
+        if name == "deque":
+            return self.collected("deque", Args(args.pos[:1]), node)
+        if name == "namedtuple":
+            return Outside("collections.<namedtuple>")
+        if name == "<namedtuple>":
+            return Seq("tuple", [*args.pos, *args.kw.values()], UNKNOWN)
+        return None
+
+    def lib_typing(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
+        if dotted == "typing.cast" and len(args.pos) == 2:
+            return args.pos[1]
+        return None
+
+    def lib_contextlib(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
+        if self.wanted(dotted):
+            self.emit("call", node, None, sub=dotted, target=dotted)
+        return Instance(None, dotted, args=tuple(args.pos))
+
+    def lib_logging(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
+        name = dotted.rpartition(".")[2]
+        if name == "getLogger":
+            return Instance(None, "logging.Logger")
+        for value in args.all():
+            self.use(value, "print", node)
+        if name in _LOGGER_METHODS:
+            self.emit("call", node, None, sub=dotted, target=dotted)
+        return NOTHING
+
+    def lib_warnings(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
+        for value in args.all():
+            self.use(value, "print", node)
+        if dotted == "warnings.warn" or self.wanted(dotted):
+            self.emit("call", node, None, sub=dotted, target=dotted)
+        return Instance(None, dotted) if dotted.endswith("catch_warnings") else NOTHING
+
+    def lib_numpy(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
+        if dotted.startswith("numpy.random."):
+            return None
+        name = dotted.rpartition(".")[2]
+        flat = _flat(list(args.pos))
+        tensors = [v for v in flat if type(v) is Tensor]
+        if any(type(v) is Scalar and v.origin == "size" for v in flat):
+            event = self.emit("size", node, None, sub="numpy", spelling="numpy", function=dotted)
+            src = sources(*args.pos) | ({event} if event is not None else frozenset())
+            self.emit("call", node, None, sub=dotted, target=dotted, argument="size")
+            return Scalar("number", "size", src) if name in ("ceil", "floor", "sqrt", "prod", "log2", "log", "round", "max", "min", "int64", "int32", "mod") else Tensor(numpy=True, origin="constant")
+        firm = [t for t in tensors if t.hypothesis is None or t.hypothesis.confirmed]
+        if firm:
+            self.emit("call", node, firm[0], sub=dotted, target=dotted, argument="array" if firm[0].numpy else "tensor")
+        elif self.wanted(dotted) and args.pos:
+            self.emit("call", node, None, sub=dotted, target=dotted, argument="other")
+        for value in args.all():
+            self.use(value, "arith", node)
+        if tensors:
+            return Tensor(None, None, tensors[0].origin, True)
+        if args.pos and all(type(v) is Const or type(v) is Scalar and v.origin == "constant" for v in flat):
+            if name in ("array", "arange", "zeros", "ones", "linspace", "asarray", "eye", "full", "empty"):
+                return Tensor("float" if name in ("zeros", "ones", "linspace") else None, None, "constant", True)
+            return Scalar("number", "constant", sources(*args.pos))
+        if name in ("array", "zeros", "ones", "arange", "asarray", "empty", "linspace"):
+            return Tensor(None, None, "constant" if not args.pos else "data", True)
+        return unknown(*args.all())
+
+    def lib_einops(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
+        if dotted.rpartition(".")[2] in ("rearrange", "repeat", "reduce", "einsum"):
+            first = args.get(0) or UNKNOWN
+            self.confirm(first)
+            tensor = self.tensor(first)
+            return derived(tensor, tensor.dtype) if tensor is not None else Tensor()
+        return None
+
+    # --- methods of any value
+
+    def method_call(self, method: Method, args: Args, node: cst.CSTNode) -> Value:
+        owner, name = method.receiver, method.name
+        kind = type(owner)
+        if kind is Tensor:
+            return self.tensor_method(owner, name, args, node)  # type: ignore[arg-type]
+        if kind in (Seq, Mapping) or kind is Const or kind is Scalar and owner.type == "str":  # type: ignore[union-attr]
+            if kind is Scalar and owner.origin == "data" or kind is Const and not isinstance(owner.value, (str, bytes)):  # type: ignore[union-attr]
+                return unknown(owner)
+            return self.container_method(owner, name, args, node)
+        if kind is Instance:
+            return self.object_method(owner, name, args, node)  # type: ignore[arg-type]
+        if kind is ClassRef:
+            return self.class_method(owner, name, args, node)  # type: ignore[arg-type]
+        if kind is Scalar:
+            if name in ("item", "is_integer", "bit_length"):
+                return owner
+            return unknown(owner, *args.all())
+        if kind is Func and name == "apply":
+            return UNKNOWN
+        for value in args.all():
+            self.use(value, "arg", node)
+        if kind in (Unknown, Method, Outside):
+            return self.unknown_method(owner, name, args, node)
+        return unknown(owner, *args.all())
+
+    def unknown_method(self, owner: Value, name: str, args: Args, node: cst.CSTNode) -> Value:
+        """A method of a value of unknown kind: some names belong to tensors alone."""
+        if name in _TENSOR_ONLY_METHODS and not args.pos and not args.kw:
+            event = self.emit("scalar", node, None, LIKELY if name == "item" and _looks_like_tensor(owner) else POSSIBLE, spelling=name, origin="unknown", numpy=False, dtype="")
+            src = frozenset([event]) if event is not None else frozenset()
+            return Scalar("number", "data", src) if name == "item" else Seq("list", None, Scalar("number", "data", src), src=src)
+        if name in _LOGGER_METHODS and _is_logger_name(node):
+            for value in args.all():
+                self.use(value, "print", node)
+            self.emit("call", node, None, LIKELY, sub="logger", target=f"logging.Logger.{name}")
+            return NOTHING
+        if name == "size" and len(args.pos) <= 1:
+            return Scalar("int", "unknown") if args.pos else Seq("size", None, Scalar("int", "unknown"))
+        if name in ("dim", "numel"):
+            return INT
+        return unknown(owner, *args.all())
+
+    def object_method(self, owner: Instance, name: str, args: Args, node: cst.CSTNode) -> Value:
+        if owner.outside == "logging.Logger":
+            for value in args.all():
+                self.use(value, "print", node)
+            if name in _LOGGER_METHODS:
+                self.emit("call", node, None, sub="logger", target=f"logging.Logger.{name}")
+            return NOTHING if name != "isEnabledFor" else BOOL
+        if owner.is_module:
+            return self.module_method(owner, name, args, node)
+        target = f"{owner.outside}.{name}" if owner.outside else ""
+        for value in args.all():
+            self.use(value, "arg", node)
+        if owner.outside.startswith("torch.return_types."):
+            return UNKNOWN
+        if target and self.wanted(target):
+            self.emit("method", node, None, sub=target, target=target)
+        if name in ("item",) and not args.pos and owner.cls is None:
+            return self.unknown_method(owner, name, args, node)
+        return unknown(owner, *args.all())
+
+    def module_method(self, owner: Instance, name: str, args: Args, node: cst.CSTNode) -> Value:
+        """Methods of nn.Module itself."""
+        first = args.get(0)
+        if name in ("register_buffer", "register_parameter", "add_module", "register_module") and type(first) is Const:
+            value = args.get(1, "tensor" if name == "register_buffer" else "param" if name == "register_parameter" else "module") or NOTHING
+            if not self.muted:
+                self.emit("write", node, None, sub=name, owner="self", name=str(first.value), form=name, value="tensor", had="nothing" if first.value not in owner.attrs else "tensor")
+            tensor = self.tensor(value)
+            if tensor is not None and name != "add_module":
+                tensor = Tensor(tensor.dtype, tensor.rank, "buffer" if name == "register_buffer" else "parameter", intermediate=False)
+                value = tensor if type(value) is Tensor else either([tensor, *[v for v in options(value) if type(v) is not Tensor]])
+            elif name == "register_buffer" and type(value) is Unknown:
+                value = Tensor(None, None, "buffer", intermediate=False)
+            owner.attrs[str(first.value)] = value
+            return NOTHING
+        if name in ("add_module", "register_buffer"):
+            value = args.get(1) or UNKNOWN
+            known = owner.attrs.get("*")
+            owner.attrs["*"] = value if known is None else either([known, value])
+            return NOTHING
+        if name in ("eval", "train"):
+            mode = name == "train" and not (type(first) is Const and first.value is False)
+            if self.muted:
+                owner.attrs["training"] = Const(mode, mode)
+            return owner
+        if name in ("to", "cuda", "cpu", "half", "float", "double", "requires_grad_", "apply", "share_memory", "bfloat16", "type", "to_empty"):
+            return owner
+        if name in ("parameters", "buffers"):
+            return Seq("gen", None, Tensor(origin="parameter", intermediate=False))
+        if name in ("named_parameters", "named_buffers"):
+            return Seq("gen", None, Seq("tuple", [STR, Tensor(origin="parameter", intermediate=False)], UNKNOWN))
+        if name in ("children", "modules"):
+            return Seq("modulelist", None, self._any_child(owner))
+        if name in ("named_children", "named_modules"):
+            return Seq("modulelist", None, Seq("tuple", [STR, self._any_child(owner)], UNKNOWN))
+        if name == "forward" and (owner.cls is None or owner.outside not in ("torch.nn.Module", "")):
+            return self.call_builtin_module(owner, args, node) if owner.outside.startswith("torch.nn.") else UNKNOWN
+        if name == "__call__":
+            return self.call_instance(owner, args, node)
+        if name in ("_modules", "__dict__", "state_dict"):
+            if name == "state_dict" and self.wanted("torch.nn.Module.state_dict"):
+                self.emit("method", node, None, sub=name, target="torch.nn.Module.state_dict")
+            return UNKNOWN
+        target = f"{owner.outside or 'torch.nn.Module'}.{name}"
+        if self.wanted(target):
+            self.emit("method", node, None, sub=target, target=target)
+        for value in args.all():
+            self.use(value, "arg", node)
+        return unknown(*args.all())
+
+    def _any_child(self, owner: Instance) -> Value:
+        found: list[Value] = []
+        for value in owner.attrs.values():
+            if type(value) is Instance and value.is_module:
+                found.append(value)
+            elif type(value) is Seq and value.kind in ("modulelist", "sequential"):
+                found.append(element(value))
+        return either(found[:5]) if found else UNKNOWN
+
+    def class_method(self, owner: ClassRef, name: str, args: Args, node: cst.CSTNode) -> Value:
+        if name == "apply" and any(b.startswith("torch.autograd.") for b in self.program.outside_bases(owner.cls)):
+            forward = owner.cls.methods.get("forward")
+            for value in args.all():
+                self.use(value, "arith", node)
+            if forward is not None:
+                with self.quietly():
+                    result = self.call_function(Func(forward), args.after(UNKNOWN), node)
+                if type(result) in (Tensor, Seq):
+                    return result
+            return Tensor()
+        return unknown(*args.all())
+
+    # --- context managers
+
+    def context_kind(self, value: Value) -> str:
+        kind = type(value)
+        if kind is Instance and value.cls is not None:  # type: ignore[union-attr]
+            return "user"
+        dotted = contexts.describe(value)
+        if kind is Instance and dotted == "contextlib.<user>":
+            return "user"
+        if not dotted:
+            return "supported" if kind is Const else "unknown"
+        return contexts.kind(dotted)
+
+    def entered(self, value: Value, node: cst.CSTNode) -> Value:
+        if type(value) is Instance:
+            if value.outside == "contextlib.<user>":
+                return value.attrs.get("entered", UNKNOWN)
+            if value.cls is not None:
+                return value
+            if value.outside in ("contextlib.nullcontext",) and value.args:
+                return value.args[0]
+        return UNKNOWN
+
+
+def _looks_like_tensor(owner: Value) -> bool:
+    """`x.loss.item()`, `f(x).item()`: `.item()` of something that is no plain unknown name of a dict."""
+    return not (type(owner) is Method and owner.name in ("items", "values", "keys"))
+
+
+def _is_logger_name(node: cst.CSTNode) -> bool:
+    """Whether the receiver of a call is named like a logger."""
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return False
+    owner = node.func.value
+    name = owner.value if isinstance(owner, cst.Name) else owner.attr.value if isinstance(owner, cst.Attribute) else ""
+    return name.lower().strip("_") in ("logger", "log", "logging", "eval_logger", "rank_zero_logger")
+
+
+__all__ = ["Any", "CONSTANT_INT", "FALSE", "POSSIBLE", "LibraryCalls", "SliceValue"]

@@ -1,0 +1,576 @@
+"""Statements: what they bind, where control goes, and the events of branches, loops, `with` and writes."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import libcst as cst
+
+from tsdyn_lint.findings import Engine
+from tsdyn_lint.infer import contexts
+from tsdyn_lint.infer.events import LIKELY, POSSIBLE
+from tsdyn_lint.infer.expressions import Expressions
+from tsdyn_lint.infer.frames import Env, Loop, joined
+from tsdyn_lint.infer.values import (
+    CONSTANT_INT,
+    NOTHING,
+    UNKNOWN,
+    ClassRef,
+    Const,
+    Either,
+    Flag,
+    Func,
+    Instance,
+    Mapping,
+    Outside,
+    Scalar,
+    Seq,
+    Tensor,
+    Value,
+    either,
+    element,
+    join,
+    options,
+    sources,
+    unknown,
+)
+from tsdyn_lint.resolve import Function
+from tsdyn_lint.resolve.symbols import imported_names
+
+_UNROLL = 24
+
+
+class Statements(Expressions):
+    """`block` walks statements and says whether control comes out at the end."""
+
+    def block(self, statements: Sequence[cst.CSTNode]) -> bool:
+        for statement in statements:
+            self.tick()
+            handler = _HANDLERS.get(type(statement))
+            if handler is not None and not handler(self, statement):
+                return False
+        return True
+
+    def suite(self, node: cst.BaseSuite) -> bool:
+        return self.block(node.body)
+
+    def line(self, node: cst.SimpleStatementLine) -> bool:
+        return self.block(node.body)
+
+    # --- simple statements
+
+    def expression(self, node: cst.Expr) -> bool:
+        value = self.expr(node.value)
+        return not (type(value) is Outside and value.dotted == "<never returns>")
+
+    def assign(self, node: cst.Assign) -> bool:
+        value = self.expr(node.value)
+        for target in node.targets:
+            self.bind(target.target, value)
+        return True
+
+    def annotated_assign(self, node: cst.AnnAssign) -> bool:
+        if node.value is not None:
+            self.bind(node.target, self.expr(node.value))
+        return True
+
+    def augmented(self, node: cst.AugAssign) -> bool:
+        target = node.target
+        before = self.expr(target)
+        value = self.expr(node.value)
+        operator = type(node.operator).__name__.replace("Assign", "")
+        if isinstance(target, cst.Subscript) and self.tensor(self.expr(target.value)) is not None:
+            # x[mask] += 1 reads through the mask as well: `before` has said so
+            self.inplace_operand(before, value, node)
+            return True
+        if type(before) is Seq and before.kind in ("list", "deque") and operator == "Add":
+            self.mutate(before, "extend", node, [value])
+            return True
+        if self.tensor(before) is not None and self.tensor(value) is None or self.tensor(before) is not None:
+            self.inplace_operand(before, value, node)
+            result = before if self.tensor(before) is before else self.binary(operator, before, value, node)
+        else:
+            result = self.binary(operator, before, value, node)
+        self.bind(target, result, augmented=True)
+        return True
+
+    def inplace_operand(self, before: Value, value: Value, node: cst.CSTNode) -> None:
+        """`t += v` on a tensor: a literal one built in this call keeps its value between calls of a trace."""
+        self.use(value, "arith", node)
+        tensor = self.tensor(before)
+        if tensor is not None and tensor.origin == "constant" and not tensor.numpy and self.tensor(value) is not None:
+            self.emit("accumulate", node, tensor)
+
+    def delete(self, node: cst.Del) -> bool:
+        targets = node.target.elements if isinstance(node.target, (cst.Tuple, cst.List)) else [node.target]
+        for item in targets:
+            target = item.value if isinstance(item, cst.Element) else item
+            if isinstance(target, cst.Name):
+                self.frame.env.vars.pop(target.value, None)
+            elif isinstance(target, cst.Subscript):
+                owner = self.expr(target.value)
+                if isinstance(owner, (Seq, Mapping)):
+                    self.mutate(owner, "delete", node, [])
+        return True
+
+    def asserted(self, node: cst.Assert) -> bool:
+        message = "none" if node.msg is None else "literal" if isinstance(node.msg, (cst.SimpleString, cst.ConcatenatedString)) else "computed"
+        self.condition(node.test, "assert", message=message)
+        if node.msg is not None:
+            with self.under(POSSIBLE):
+                self.expr(node.msg)
+        self.refine(node.test, True)
+        return True
+
+    def raised(self, node: cst.Raise) -> bool:
+        if node.exc is not None:
+            with self.under(POSSIBLE):
+                self.expr(node.exc)
+        return False
+
+    def returned(self, node: cst.Return) -> bool:
+        value = self.expr(node.value) if node.value is not None else NOTHING
+        self.use(value, "return", node)
+        self.frame.returns.append(value)
+        return False
+
+    def broken(self, node: cst.Break) -> bool:
+        if self.frame.loops:
+            self.frame.loops[-1].breaks.append(dict(self.frame.env.vars))
+        return False
+
+    def continued(self, node: cst.Continue) -> bool:
+        if self.frame.loops:
+            self.frame.loops[-1].continues.append(dict(self.frame.env.vars))
+        return False
+
+    def global_names(self, node: cst.Global) -> bool:
+        self.frame.env.globals_.update(item.name.value for item in node.names)
+        return True
+
+    def imported(self, node: cst.Import | cst.ImportFrom) -> bool:
+        for name, dotted in imported_names(node, self.frame.function.module):
+            self.frame.env.assign(name, self.dotted_value(dotted))
+        return True
+
+    # --- definitions
+
+    def function(self, node: cst.FunctionDef) -> bool:
+        function = Function(node.name.value, node, self.frame.function.module, None, self.frame.function, self.frame.piece)
+        value: Value = Func(function, None, self.frame.env)
+        for decorator in reversed(node.decorators):
+            name = self.expr(decorator.decorator)
+            if type(name) is Outside and name.dotted.startswith(contexts.DISABLERS):
+                value = Outside("torch.compiler.<disabled>")
+        self.frame.env.assign(node.name.value, value)
+        return True
+
+    def klass(self, node: cst.ClassDef) -> bool:
+        self.frame.env.assign(node.name.value, UNKNOWN)
+        return True
+
+    # --- binding
+
+    def bind(self, target: cst.CSTNode, value: Value, augmented: bool = False) -> None:
+        kind = type(target)
+        if kind is cst.Name:
+            name = target.value  # type: ignore[attr-defined]
+            env = self.frame.env
+            if name in env.globals_:
+                self.emit("write", target, None, owner="global", name=name, form="augment" if augmented else "assign", value=_describe(value))
+                module_name = (id(self.frame.function.module), name)
+                known = self._module_values.get(module_name)
+                self._module_values[module_name] = _stateful(value if known is None else join(known, value))
+                env.vars.pop(name, None)
+            else:
+                env.assign(name, value)
+        elif kind is cst.Attribute:
+            self.bind_attribute(target, value, augmented)  # type: ignore[arg-type]
+        elif kind is cst.Subscript:
+            self.bind_item(target, value)  # type: ignore[arg-type]
+        elif kind in (cst.Tuple, cst.List):
+            self.unpack(target.elements, value, target)  # type: ignore[attr-defined]
+        elif kind is cst.StarredElement:
+            self.bind(target.value, Seq("list", None, UNKNOWN))  # type: ignore[attr-defined]
+
+    def unpack(self, elements: Sequence[cst.BaseElement], value: Value, node: cst.CSTNode) -> None:
+        count = len(elements)
+        star = next((i for i, e in enumerate(elements) if isinstance(e, cst.StarredElement)), None)
+        parts: list[Value] | None = None
+        for option in options(value):
+            if type(option) is Seq and option.items is not None:
+                items = option.items
+                if star is None and len(items) == count:
+                    parts = items if parts is None else [join(a, b) for a, b in zip(parts, items)]
+                elif star is not None and len(items) >= count - 1:
+                    tail = count - 1 - star
+                    middle = items[star : len(items) - tail]
+                    parts = [*items[:star], Seq("list", list(middle), either(middle)), *items[len(items) - tail :]]
+        if parts is None:
+            each = self.iterate(value, node, "unpack")
+            parts = [each if i != star else Seq("list", None, each) for i in range(count)]
+        for element_node, part in zip(elements, parts):
+            self.bind(element_node.value if star is None or not isinstance(element_node, cst.StarredElement) else element_node.value, part)
+
+    def bind_attribute(self, target: cst.Attribute, value: Value, augmented: bool) -> None:
+        owner = self.expr(target.value)
+        name = target.attr.value
+        path = _path(target)
+        env = self.frame.env
+        for option in options(owner):
+            kind = type(option)
+            if kind is Tensor:
+                self.emit("tensor-attr", target, option, name=name, mode="write", value=_describe(value), intermediate=option.intermediate)
+            elif kind is Instance:
+                self.write_attribute(option, name, value, target, augmented)
+            elif kind in (ClassRef, Outside):
+                dotted = option.dotted if kind is Outside else option.cls.name  # type: ignore[union-attr]
+                self.emit("write", target, None, owner="global", name=f"{dotted}.{name}", form="augment" if augmented else "assign", value=_describe(value))
+        if path:
+            env.assign(path, value) if not self.frame.uncertain or path in env.vars else env.vars.__setitem__(path, value)
+
+    def write_attribute(self, owner: Instance, name: str, value: Value, node: cst.CSTNode, augmented: bool) -> None:
+        before = owner.attrs.get(name)
+        if self.muted or owner.owner == "local" and not owner.is_module:
+            owner.attrs[name] = value if before is None or not self.frame.uncertain else join(before, value)
+            return
+        facts: dict[str, Any] = {}
+        if before is not None and self.tensor(before) is not None:
+            facts["before"] = self.tensor(before).origin  # type: ignore[union-attr]
+        self.emit(
+            "write", node, None, owner="self" if owner.is_module or owner.owner == "self" else owner.owner, name=name,
+            form="augment" if augmented else "assign", value=_describe(value), had=_describe(before) if before is not None else "nothing",
+            instance=id(owner), **facts,
+        )  # fmt: skip
+        state = _stateful(value)
+        owner.attrs[name] = state if before is None else join(before if type(before) is not Const else Const(before.value, True, before.src), state)
+
+    def bind_item(self, target: cst.Subscript, value: Value) -> None:
+        owner = self.expr(target.value)
+        index = self.index(target)
+        for option in options(owner):
+            kind = type(option)
+            if kind is Tensor:
+                self.store(option, index, value, target)
+            elif kind is Mapping:
+                self.use(index, "index", target)
+                if type(index) is Const and not self.frame.uncertain and _hashable(index.value):
+                    option.items[index.value] = value
+                elif type(index) is Const and _hashable(index.value):
+                    old = option.items.get(index.value)
+                    option.items[index.value] = value if old is None else join(old, value)
+                else:
+                    option.rest = value if option.rest is None else join(option.rest, value)
+                self.mutated(option, "setitem", target, value)
+            elif kind is Seq:
+                if option.items is not None and type(index) is Const and isinstance(index.value, int) and -len(option.items) <= index.value < len(option.items):
+                    at = index.value
+                    option.items[at] = value if not self.frame.uncertain else join(option.items[at], value)
+                elif option.items is not None:
+                    option.items = [join(v, value) for v in option.items]
+                option.elem = value if option.elem is UNKNOWN else join(option.elem, value)
+                self.mutated(option, "setitem", target, value)
+
+    # --- branches
+
+    def if_(self, node: cst.If) -> bool:
+        raises_only = node.orelse is None and _only_raises(node.body)
+        value = self.condition(node.test, "if", raises_only=raises_only)
+        return self.branch(
+            value, node.test, lambda: self.suite(node.body), lambda: self.otherwise(node.orelse)
+        )
+
+    def otherwise(self, node: cst.Else | cst.If | None) -> bool:
+        if node is None:
+            return True
+        return self.if_(node) if isinstance(node, cst.If) else self.suite(node.body)
+
+    def branch(self, value: Value, test: cst.BaseExpression, then: Any, other: Any) -> bool:
+        """Walk both sides of a test as far as its value allows, and join what they leave."""
+        frame = self.frame
+        if type(value) is Flag:
+            return self.by_engine(value.engines, then, other)
+        known, hard = self.truth(value)
+        if known is not None and hard:
+            self.refine(test, known)
+            return bool(then() if known else other())
+        before = dict(frame.env.vars)
+        data = self.tensor(value) is not None
+        doubt = None if known is not None or data else LIKELY
+        ends: list[dict[str, Value]] = []
+        alive: dict[bool, bool] = {}
+        for side, walk in ((True, then), (False, other)):
+            frame.env.vars = dict(before)
+            confidence = POSSIBLE if known is not None and side != known else doubt
+            with self.under(confidence, weak=True):
+                self.refine(test, side)
+                alive[side] = walk()
+            if alive[side]:
+                ends.append(frame.env.vars)
+        if known is not None and all(alive.values()):
+            ends = [ends[0 if known else 1]]  # the side that the default takes decides what follows
+        frame.env.vars = joined(ends) or before
+        return any(alive.values())
+
+    def by_engine(self, true_for: frozenset[Engine], then: Any, other: Any) -> bool:
+        frame = self.frame
+        before = dict(frame.env.vars)
+        ends, outcome = [], False
+        for engines, walk in ((frame.engines & true_for, then), (frame.engines - true_for, other)):
+            if not engines:
+                continue
+            frame.env.vars = dict(before)
+            with self.under(engines=engines):
+                if walk():
+                    ends.append(frame.env.vars)
+                    outcome = True
+        frame.env.vars = joined(ends) or before
+        return outcome
+
+    # --- loops
+
+    def for_(self, node: cst.For) -> bool:
+        iterable = self.expr(node.iter)
+        self.loop_over(iterable, node.iter)
+        items = self.loop_items(iterable, node.iter)
+        self.loop(node.body, [lambda v=v: self.bind(node.target, v) for v in items], node.orelse, known=_sure(iterable), repeats=_layers(iterable))
+        return True
+
+    def loop_items(self, iterable: Value, node: cst.CSTNode) -> list[Value]:
+        """The values that the loop variable takes, one per walk of the body."""
+        if type(iterable) is Seq and iterable.items is not None and 0 < len(iterable.items) <= _UNROLL:
+            distinct: list[Value] = []
+            for item in iterable.items:
+                if not any(item is d for d in distinct):
+                    distinct.append(item)
+            if all(type(v) in (Const, Scalar) for v in distinct) and len(distinct) > 3:
+                return [either(distinct)]
+            return distinct
+        return [self.iterate(iterable, node, "loop")]
+
+    def loop(self, body: cst.BaseSuite, binders: Sequence[Any], orelse: cst.Else | None, known: bool, repeats: bool = False, test: Any = None) -> None:
+        frame = self.frame
+        before = dict(frame.env.vars)
+        state = Loop()
+        frame.loops.append(state)
+        repeated, frame.repeated = frame.repeated, frame.repeated or repeats
+        ends = [] if known and binders else [before]
+        walks = list(binders) if len(binders) > 1 else [*binders, *binders]
+        first_keys = None
+        with self.under(None if known else LIKELY, block="loop", weak=True):
+            for number, binder in enumerate(walks):
+                binder()
+                if test is not None:
+                    test()
+                alive = self.suite(body)
+                if alive:
+                    state.continues.append(frame.env.vars)
+                after = joined(state.continues)
+                if after is None:
+                    break
+                if len(binders) <= 1 and number == 0:
+                    first_keys = {k: v for k, v in after.items() if before.get(k) is not v}
+                    if not first_keys:
+                        frame.env.vars = dict(after)
+                        break
+                    frame.env.vars = joined([before, after]) or dict(after)
+                else:
+                    frame.env.vars = dict(after)
+        frame.loops.pop()
+        frame.repeated = repeated
+        last = joined(state.continues)
+        if last is not None:
+            ends.append(last)
+        ends += state.breaks
+        frame.env.vars = joined(ends) or before
+        if orelse is not None:
+            self.suite(orelse.body)
+
+    def while_(self, node: cst.While) -> bool:
+        with self.under(block="loop"):
+            value = self.condition(node.test, "while")
+        known, hard = self.truth(value)
+        if known is False and hard:
+            return self.suite(node.orelse.body) if node.orelse is not None else True
+        endless = known is True and hard
+        self.refine(node.test, True)
+        self.loop(node.body, [lambda: None], node.orelse, known=endless, test=lambda: self.condition(node.test, "while") if not endless else None)
+        return True
+
+    # --- try and with
+
+    def try_(self, node: cst.Try | cst.TryStar) -> bool:
+        frame = self.frame
+        before = dict(frame.env.vars)
+        fallback = any(_imports_inside(s) for s in node.body.body)
+        with self.under(block="try", weak=bool(node.handlers)):
+            alive = self.suite(node.body)
+            if alive and node.orelse is not None:
+                alive = self.suite(node.orelse.body)
+        ends = [frame.env.vars] if alive else []
+        if node.handlers and not fallback:
+            middle = joined([before, frame.env.vars]) or before
+            for handler in node.handlers:
+                frame.env.vars = dict(middle)
+                if handler.name is not None and isinstance(handler.name.name, cst.Name):
+                    frame.env.vars[handler.name.name.value] = UNKNOWN
+                with self.under(POSSIBLE, block="try", weak=True):
+                    if self.suite(handler.body):
+                        ends.append(frame.env.vars)
+        frame.env.vars = joined(ends) or before
+        if node.finalbody is not None:
+            with self.under(block="try"):
+                if not self.suite(node.finalbody.body):
+                    return False
+        return bool(ends)
+
+    def with_(self, node: cst.With) -> bool:
+        blocks = 0
+        saved = self.frame.blocks
+        suppresses = False
+        for item in node.items:
+            value = self.expr(item.item)
+            kind = self.context_kind(value)
+            if kind != "supported":
+                target = contexts.describe(value)
+                if kind == "refused":
+                    self.emit("with", item.item, None, target=target)
+                self.frame.blocks = (*self.frame.blocks, "with")
+                blocks += 1
+            if "suppress" in contexts.describe(value):
+                suppresses = True
+            if item.asname is not None:
+                self.bind(item.asname.name, self.entered(value, item.item))
+        alive = self.suite(node.body)
+        self.frame.blocks = saved
+        return alive or suppresses
+
+    def context_kind(self, value: Value) -> str:
+        raise NotImplementedError
+
+    def entered(self, value: Value, node: cst.CSTNode) -> Value:
+        raise NotImplementedError
+
+    def match(self, node: cst.Match) -> bool:
+        self.expr(node.subject)
+        frame = self.frame
+        before = dict(frame.env.vars)
+        ends = [before]
+        alive_any = True
+        for case in node.cases:
+            frame.env.vars = dict(before)
+            for name in _captured(case.pattern):
+                frame.env.vars[name] = UNKNOWN
+            with self.under(LIKELY, weak=True):
+                if self.suite(case.body):
+                    ends.append(frame.env.vars)
+        frame.env.vars = joined(ends) or before
+        return alive_any
+
+
+def _describe(value: Value) -> str:
+    """The kind of a value, for rules about writes."""
+    kinds = {type(v) for v in options(value)}
+    if Tensor in kinds:
+        return "tensor"
+    if kinds <= {Const, Scalar, Flag}:
+        consts = [v for v in options(value) if type(v) is Const]
+        if len(consts) == len(options(value)):
+            return "none" if all(c.value is None for c in consts) else "constant"
+        return "scalar"
+    if Seq in kinds or Mapping in kinds:
+        return "container"
+    return "unknown" if kinds == {type(UNKNOWN)} else "object"
+
+
+def _stateful(value: Value) -> Value:
+    """A value as the next call finds it: a number that calls rewrite is no constant."""
+    if type(value) is Const:
+        return Const(value.value, True, value.src)
+    if type(value) is Scalar and value.origin in ("unknown", "constant"):
+        return Scalar(value.type, "state", value.src)
+    return value
+
+
+def _hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _only_raises(suite: cst.BaseSuite) -> bool:
+    return all(
+        isinstance(s, cst.SimpleStatementLine) and all(isinstance(x, cst.Raise) for x in s.body) for s in suite.body
+    ) or (isinstance(suite, cst.SimpleStatementSuite) and all(isinstance(x, cst.Raise) for x in suite.body))
+
+
+def _sure(iterable: Value) -> bool:
+    """Whether the loop surely runs at least once."""
+    if type(iterable) is Seq:
+        return bool(iterable.items) if iterable.items is not None else iterable.kind in ("modulelist", "sequential", "range")
+    return type(iterable) is Tensor
+
+
+def _layers(iterable: Value) -> bool:
+    if type(iterable) is Seq and iterable.kind in ("modulelist", "sequential"):
+        return True
+    return type(iterable) is Seq and isinstance(element(iterable), Seq) and any(
+        isinstance(v, Instance) and v.is_module for v in ((element(iterable)).items or [])  # type: ignore[union-attr]
+    )
+
+
+def _path(node: cst.CSTNode) -> str:
+    """`self.a.b` for an attribute chain on a name; empty for anything else."""
+    if isinstance(node, cst.Name):
+        return node.value
+    if isinstance(node, cst.Attribute):
+        inner = _path(node.value)
+        return f"{inner}.{node.attr.value}" if inner else ""
+    return ""
+
+
+def _imports_inside(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.SimpleStatementLine) and any(isinstance(s, (cst.Import, cst.ImportFrom)) for s in node.body)
+
+
+def _captured(pattern: cst.CSTNode) -> list[str]:
+    """Names that a match pattern binds."""
+    names: list[str] = []
+    todo = [pattern]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (cst.MatchAs, cst.MatchStar)) and node.name is not None:
+            names.append(node.name.value)
+        todo.extend(node.children)
+    return names
+
+
+_HANDLERS: dict[type, Any] = {
+    cst.SimpleStatementLine: Statements.line,
+    cst.Expr: Statements.expression,
+    cst.Assign: Statements.assign,
+    cst.AnnAssign: Statements.annotated_assign,
+    cst.AugAssign: Statements.augmented,
+    cst.Del: Statements.delete,
+    cst.Assert: Statements.asserted,
+    cst.Raise: Statements.raised,
+    cst.Return: Statements.returned,
+    cst.Break: Statements.broken,
+    cst.Continue: Statements.continued,
+    cst.Global: Statements.global_names,
+    cst.Import: Statements.imported,
+    cst.ImportFrom: Statements.imported,
+    cst.FunctionDef: Statements.function,
+    cst.ClassDef: Statements.klass,
+    cst.If: Statements.if_,
+    cst.For: Statements.for_,
+    cst.While: Statements.while_,
+    cst.Try: Statements.try_,
+    cst.TryStar: Statements.try_,
+    cst.With: Statements.with_,
+    cst.Match: Statements.match,
+}
+
+__all__ = ["CONSTANT_INT", "Either", "Env", "Statements", "sources", "unknown"]

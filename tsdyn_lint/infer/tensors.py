@@ -1,0 +1,539 @@
+"""Tensors: attributes, methods, torch functions, indexing; what they return comes from the torch data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import libcst as cst
+
+from tsdyn_lint.infer.calls import Args
+from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE
+from tsdyn_lint.infer.expressions import derived
+from tsdyn_lint.infer.instances import Instances
+from tsdyn_lint.infer.values import (
+    CONSTANT_INT,
+    NOTHING,
+    UNKNOWN,
+    ClassRef,
+    Const,
+    Func,
+    Instance,
+    Mapping,
+    Method,
+    Outside,
+    Scalar,
+    Seq,
+    SliceValue,
+    Tensor,
+    Unknown,
+    Value,
+    either,
+    element,
+    options,
+    sources,
+    unknown,
+)
+
+_META = frozenset({"dtype", "device", "is_cuda", "is_cpu", "is_mps", "is_sparse", "is_quantized", "is_complex", "layout", "itemsize",
+                   "is_meta", "is_xla", "is_nested", "is_mkldnn", "names", "is_leaf", "output_nr", "nbytes", "flags"})  # fmt: skip
+_SAME = frozenset({"T", "mT", "H", "mH", "real", "imag", "data", "grad"})
+_META_METHODS = frozenset({"is_floating_point", "is_complex", "is_contiguous", "get_device", "type", "is_signed", "element_size",
+                           "is_pinned", "is_inference", "is_conj", "is_neg"})  # fmt: skip
+_KEEPS_DTYPE = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "permute", "contiguous", "expand", "repeat",
+                          "detach", "clone", "cpu", "cuda", "to", "expand_as", "view_as", "narrow", "chunk", "split", "unbind", "t", "flip",
+                          "roll", "index_select", "gather", "unfold", "swapaxes", "movedim", "numpy", "requires_grad_", "squeeze_", "unsqueeze_",
+                          "tril", "triu", "masked_fill", "masked_fill_", "diagonal", "select", "repeat_interleave", "from_numpy", "cumsum",
+                          "clamp", "clamp_", "stack", "cat", "concat", "where", "abs", "neg", "sum", "max", "min", "amax", "amin", "new_full"})  # fmt: skip
+_CONSTRUCTORS = frozenset({"tensor", "zeros", "ones", "empty", "full", "arange", "eye", "linspace", "logspace", "as_tensor", "scalar_tensor",
+                           "from_numpy", "zeros_like", "ones_like", "empty_like", "full_like", "tril_indices", "triu_indices", "hann_window",
+                           "Tensor", "FloatTensor", "LongTensor", "range", "hamming_window", "blackman_window"})  # fmt: skip
+_RANDOM = frozenset({"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "normal", "multinomial",
+                     "poisson"})  # fmt: skip
+_FULL_REDUCTIONS = frozenset({"sum", "mean", "prod", "std", "var", "norm", "any", "all", "median", "max", "min", "argmax", "argmin",
+                              "nansum", "nanmean", "logsumexp", "amax", "amin", "count_nonzero", "dist", "dot", "trace", "vdot"})  # fmt: skip
+_BOOL_OPS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "isclose", "logical_and", "logical_or", "logical_not",
+                       "logical_xor", "any", "all", "bool", "equal", "not_equal", "less", "greater", "greater_equal", "less_equal", "isin",
+                       "signbit", "isneginf", "isposinf", "isreal"})  # fmt: skip
+_INT_OPS = frozenset({"argmax", "argmin", "argsort", "nonzero", "long", "int", "randint", "randperm", "bincount", "searchsorted", "bucketize",
+                      "short", "multinomial", "count_nonzero", "argwhere", "char", "floor_divide_int", "histc_int"})  # fmt: skip
+_FLOAT_OPS = frozenset({"float", "half", "double", "bfloat16", "mean", "softmax", "sigmoid", "sqrt", "exp", "log", "rand", "randn", "std", "var",
+                        "tanh", "norm", "log_softmax", "cos", "sin", "linspace", "dropout", "linear", "conv2d", "interpolate", "layer_norm"})  # fmt: skip
+_SIZE_ARGS = frozenset({"zeros", "ones", "empty", "full", "randn", "rand", "eye", "new_zeros", "new_ones", "new_empty", "new_full"})
+_FACTORY_RANK = frozenset({"zeros", "ones", "empty", "rand", "randn"})
+
+
+class Tensors(Instances):
+    """Everything that starts with `torch.` or happens on a tensor."""
+
+    # --- attributes
+
+    def tensor_attribute(self, owner: Tensor, name: str, node: cst.CSTNode) -> Value:
+        if name == "shape":
+            self.confirm(owner)
+            return self.size_of(owner)
+        if name == "ndim":
+            self.confirm(owner)
+            return Scalar("int", "rank", owner.src)
+        if name == "requires_grad":
+            return Scalar("bool", "grad", owner.src)
+        if name in ("data", "grad", "grad_fn", "_version", "is_leaf"):
+            self.emit("tensor-attr", node, owner, sub=name, name=name, mode="read", origin=owner.origin, intermediate=owner.intermediate)
+        if name in _SAME:
+            result = derived(owner, owner.dtype, owner.rank if name == "data" else None)
+            return result
+        if name in _META:
+            self.confirm(owner)
+            return Scalar("other" if name in ("dtype", "device", "layout") else "bool" if name.startswith("is_") else "number", "meta")
+        if name == "grad_fn":
+            return UNKNOWN
+        return Method(owner, name, owner.src)
+
+    def size_of(self, owner: Tensor) -> Value:
+        """`x.shape`: one traced integer per dimension."""
+        size = Scalar("int", "data" if owner.data_sized else "size", owner.src)
+        if owner.origin in ("parameter", "buffer", "constant") and not owner.data_sized:
+            size = CONSTANT_INT if not owner.src else Scalar("int", "constant", owner.src)
+        if owner.rank is not None:
+            return Seq("size", [size] * owner.rank, size, src=owner.src)
+        return Seq("size", None, size, src=owner.src)
+
+    # --- methods
+
+    def tensor_method(self, owner: Tensor, name: str, args: Args, node: cst.CSTNode) -> Value:
+        qualified = f"torch.Tensor.{name}"
+        if name in ("item", "tolist"):
+            event = self.emit("scalar", node, owner, spelling=name, origin=owner.origin, numpy=owner.numpy, dtype=owner.dtype or "")
+            src = frozenset([event]) if event is not None else owner.src
+            if name == "item":
+                kind = owner.dtype if owner.dtype in ("int", "float", "bool") else "number"
+                return Scalar(kind, "data" if owner.origin != "constant" else "constant", src)
+            return Seq("list", None, Scalar(owner.dtype or "number", "data", src), data_sized=owner.data_sized, src=src)
+        if owner.hypothesis is not None and (self.torch.returns(qualified) is not None or self.torch.choices(qualified)):
+            if name not in ("copy", "index", "count", "pop", "get", "items", "values", "keys", "format", "split", "update", "type", "size", "min", "max", "sum"):
+                self.confirm(owner)
+            elif name in ("size", "min", "max", "sum"):
+                self.confirm(owner)
+        elif owner.hypothesis is not None and name in ("items", "keys", "append", "get", "values", "update", "extend", "pop", "startswith", "format"):
+            self.contradict(owner)
+            return UNKNOWN
+        if name == "size":
+            sizes = self.size_of(owner)
+            assert type(sizes) is Seq
+            if not args.pos and "dim" not in args.kw:
+                return sizes
+            return sizes.items[0] if sizes.items else sizes.elem
+        if name in ("dim", "ndimension"):
+            return Scalar("int", "rank", owner.src)
+        if name in ("numel", "nelement"):
+            return Scalar("int", "data" if owner.data_sized else "size" if owner.origin in ("data", "random") else "constant", owner.src)
+        if name in ("__len__",):
+            return Scalar("int", "size", owner.src)
+        if name in _META_METHODS and not args.pos:
+            self.maybe_method_event(qualified, owner, node, args)
+            return Scalar("str" if name == "type" else "bool", "meta")
+        if name == "stride" or name == "storage_offset":
+            return Scalar("int", "meta") if args.pos else Seq("tuple", None, Scalar("int", "meta"))
+        if name == "numpy":
+            self.emit("method", node, owner, sub=qualified, target=qualified)
+            return Tensor(owner.dtype, owner.rank, owner.origin, True, owner.data_sized, None, src=owner.src)
+        if name in ("apply_", "map_"):
+            return owner
+        self.maybe_method_event(qualified, owner, node, args)
+        return self.torch_result(qualified, name, args, node, owner)
+
+    def maybe_method_event(self, qualified: str, owner: Tensor, node: cst.CSTNode, args: Args) -> None:
+        if self.wanted(qualified):
+            self.emit("method", node, owner, sub=qualified, target=qualified, intermediate=owner.intermediate, args=len(args.pos), origin=owner.origin)
+
+    # --- functions
+
+    def torch_call(self, dotted: str, args: Args, node: cst.CSTNode) -> Value:
+        """A call of `torch.*` that is no class of modules."""
+        name = dotted.rpartition(".")[2]
+        first = args.get(0, "input")
+        if first is not None and not name[:1].isupper() and not dotted.startswith(("torch.is_tensor", "torch.jit.")):
+            if self.torch.returns(dotted) is not None or self.torch.choices(dotted):
+                if name not in ("tensor", "as_tensor", "full", "is_tensor", "zeros", "ones", "arange", "empty"):
+                    self.confirm(first)
+        if self.wanted(dotted):
+            event = self.emit("call", node, first, sub=dotted, target=dotted, args=len(args.pos), keywords=tuple(args.kw), first=_kind(first))
+            result = self.torch_result(dotted, name, args, node, None)
+            if event is not None and type(result) in (Scalar, Unknown):
+                if type(result) is Scalar:
+                    return Scalar(result.type, "data" if result.origin == "unknown" else result.origin, result.src | {event})
+                return Unknown(frozenset([event]))
+            return result
+        return self.torch_result(dotted, name, args, node, None)
+
+    def torch_result(self, dotted: str, name: str, args: Args, node: cst.CSTNode, owner: Tensor | None) -> Value:
+        """The value of a torch function or method, with the events of what its arguments and its shape depend on."""
+        self.argument_events(dotted, name, args, node, owner)
+        sized = self.dynamic_shape(dotted, name, args, node, owner)
+        everything = args.all()
+        if owner is not None:
+            everything = [owner, *everything]
+        kinds = [_kind(v) for v in args.pos]
+        returned = self.torch.returns(dotted, kinds, {k: _kind(v) for k, v in args.kw.items()})
+        if returned is None:
+            if args.rest is not None or args.open:
+                returned = self.torch.returns(dotted)
+            if returned is None:
+                if owner is not None and owner.numpy:
+                    return Tensor(None, None, owner.origin, True)
+                if name.endswith("_like") or name in _CONSTRUCTORS or name in _RANDOM:
+                    returned = "tensor"
+                else:
+                    return unknown(*everything)
+        result = self.from_kind(returned, dotted, name, args, owner, everything)
+        if sized:
+            for option in options(result):
+                if type(option) is Tensor:
+                    option.data_sized = True
+                elif type(option) is Seq:
+                    for item in option.items or [option.elem]:
+                        if type(item) is Tensor:
+                            item.data_sized = True
+        return result
+
+    def from_kind(self, kind: str, dotted: str, name: str, args: Args, owner: Tensor | None, everything: list[Value]) -> Value:
+        """A return kind of the torch data as a value."""
+        kind = kind.strip()
+        if kind == "tensor":
+            return self.result_tensor(dotted, name, args, owner, everything)
+        if kind in ("int", "float", "bool", "number", "str"):
+            tensors = [t for t in map(self.tensor, everything) if t is not None]
+            data = "data_dependent_output" in self.torch.tags(dotted) or name in ("equal", "allclose", "is_nonzero")
+            origin = "data" if data and tensors else "meta" if tensors else "unknown"
+            return Scalar(kind, origin, sources(*everything))
+        if kind.startswith(("list[", "tuple[")):
+            outer, _, inner = kind[:-1].partition("[")
+            if outer == "list" or inner.endswith(",..."):
+                each = self.from_kind(inner.removesuffix(",..."), dotted, name, args, owner, everything)
+                return Seq("tuple", None, each)
+            parts = [self.from_kind(p, dotted, name, args, owner, everything) for p in _split(inner)]
+            dtypes = (self.torch.dtype(dotted) or "").split(",")
+            if len(dtypes) == len(parts):
+                for part, dtype in zip(parts, dtypes):
+                    if type(part) is Tensor and dtype in ("bool", "int", "float"):
+                        part.dtype = dtype
+            fields = self.torch.fields(dotted)
+            if fields and len(fields) == len(parts):
+                return Instance(None, f"torch.return_types.{name}", dict(zip(fields, parts)), kwargs={"items": Seq("tuple", parts, UNKNOWN)})
+            return Seq("tuple", parts, UNKNOWN)
+        if kind == "size":
+            return Seq("size", None, Scalar("int", "size", sources(*everything)), src=sources(*everything))
+        if kind in ("dtype", "device", "layout"):
+            return Scalar("other", "meta")
+        if kind == "none":
+            return NOTHING
+        return unknown(*everything)
+
+    def result_tensor(self, dotted: str, name: str, args: Args, owner: Tensor | None, everything: list[Value]) -> Tensor:
+        tensors = [t for v in everything for t in self._tensors_in(v)]
+        dtype = self.torch.dtype(dotted)
+        if dtype == "same" or dtype is None:
+            same = {t.dtype for t in tensors[:2]}
+            dtype = same.pop() if len(same) == 1 and (name.rstrip("_") in _KEEPS_DTYPE or dtype == "same") else None
+            if name == "where" and len(tensors) > 1:
+                dtype = tensors[-1].dtype
+            if name in ("to", "type") and args.pos:
+                dtype = _dtype_of(args.pos[0]) or (dtype if type(args.pos[0]) in (Scalar, Const, Unknown, Outside) and not _is_dtype(args.pos[0]) else None)
+        base = name.rstrip("_")
+        if base in _BOOL_OPS:
+            dtype = "bool"
+        elif base in _INT_OPS:
+            dtype = "int"
+        elif base in _FLOAT_OPS and dtype is None:
+            dtype = "float"
+        if "dtype" in args.kw:
+            dtype = _dtype_of(args.kw["dtype"])
+        elif name in ("tensor", "full", "full_like") and dtype is None:
+            filled = args.get(0 if name == "tensor" else 1)
+            dtype = _literal_dtype(filled)
+        elif name == "arange" and dtype is None and all(type(v) is Const and isinstance(v.value, int) or type(v) is Scalar and v.type == "int" for v in args.pos):
+            dtype = "int"
+        origin = "data"
+        if name in _RANDOM:
+            origin = "random"
+        elif tensors and all(t.origin == "constant" for t in tensors) or not tensors and name in _CONSTRUCTORS:
+            plain = [v for v in args.pos if self.tensor(v) is None]
+            unknowns = any(type(v) is Unknown or type(v) is Scalar and v.origin in ("data", "size", "unknown") for v in _flat(plain))
+            origin = "constant" if not unknowns or name in ("zeros", "ones", "empty", "arange", "full") else "data"
+            if name.endswith("_like"):
+                origin = "constant"
+        elif tensors and all(t.origin in ("parameter", "buffer", "constant") for t in tensors):
+            origin = "buffer" if any(t.origin == "buffer" for t in tensors) else "parameter"
+        elif tensors and all(t.origin in ("random", "constant") for t in tensors):
+            origin = "random"
+        rank = self.result_rank(name, args, owner, tensors)
+        numpy = bool(tensors) and all(t.numpy for t in tensors) and owner is not None
+        if name in ("from_numpy", "as_tensor", "tensor"):
+            numpy = False
+        sized = any(t.data_sized for t in tensors) and name not in _FULL_REDUCTIONS
+        hypothesis = next((t.hypothesis for t in tensors if t.hypothesis is not None and not t.hypothesis.confirmed), None)
+        if any(t.hypothesis is None or t.hypothesis.confirmed for t in tensors):
+            hypothesis = None
+        return Tensor(dtype, rank, origin, numpy, sized, hypothesis)
+
+    def result_rank(self, name: str, args: Args, owner: Tensor | None, tensors: list[Tensor]) -> int | None:
+        if name in _FULL_REDUCTIONS:
+            rest = args.pos if owner is not None else args.pos[1:]
+            if not rest and not ({"dim", "axis", "keepdim"} & set(args.kw)):
+                return 0
+        if not tensors:
+            if name in _FACTORY_RANK and args.pos:
+                if type(args.pos[0]) is Seq:
+                    return len(args.pos[0].items) if args.pos[0].items is not None else None
+                if args.rest is None and all(type(v) in (Const, Scalar) for v in args.pos):
+                    return len(args.pos)
+            if name in ("arange", "linspace", "randperm"):
+                return 1
+            if name == "tensor" and args.pos and type(args.pos[0]) in (Const, Scalar):
+                return 0
+            return None
+        rank = tensors[0].rank
+        if rank is None:
+            return None
+        if name in ("unsqueeze", "unsqueeze_"):
+            return rank + 1
+        if name.rstrip("_") in ("contiguous", "detach", "clone", "to", "cpu", "cuda", "float", "long", "relu", "sigmoid", "tanh", "exp", "log", "abs", "sqrt", "softmax", "permute", "transpose", "t"):
+            return rank
+        if name in ("view", "reshape") and args.pos and args.rest is None and all(type(v) in (Const, Scalar) for v in args.pos):
+            return len(args.pos)
+        return None
+
+    def _tensors_in(self, value: Value) -> list[Tensor]:
+        found = [v for v in options(value) if type(v) is Tensor]
+        for option in options(value):
+            if type(option) is Seq:
+                found += [t for v in (option.items if option.items is not None else [option.elem]) for t in options(v) if type(t) is Tensor]
+        return found
+
+    # --- events of arguments
+
+    def argument_events(self, dotted: str, name: str, args: Args, node: cst.CSTNode, owner: Tensor | None) -> None:
+        pos = args.pos
+        for value in args.all():
+            if value.src or type(value) is not Tensor:
+                self.use(value, "shape" if name in _SIZE_ARGS or name in ("view", "reshape", "expand", "repeat", "arange", "split", "narrow", "chunk") else "arith", node)
+                if type(value) is Seq:
+                    for item in (value.items or ())[:8]:
+                        if item.src:
+                            self.use(item, "shape", node)
+        if name in ("tensor", "as_tensor", "Tensor", "LongTensor", "FloatTensor", "scalar_tensor", "new_tensor", "BoolTensor", "IntTensor") and pos:
+            self.constructed(name, pos[0], node, dotted)
+        if owner is None and name in ("arange", "range", "linspace"):
+            for value in pos:
+                tensor = self.tensor(value)
+                if tensor is not None:
+                    self.emit("datasize", node, tensor, self.mixed(value) if tensor is not value else CERTAIN, target=dotted, form="argument", origin=tensor.origin)
+        if name in _SIZE_ARGS and owner is None or name in ("new_zeros", "new_ones", "new_empty"):
+            for value in _flat(pos):
+                if type(value) is Tensor and (value.rank == 0 or value.dtype == "int"):
+                    self.emit("datasize", node, value, target=dotted, form="size", origin=value.origin)
+        if name == "tensor_split" and len(pos) > (0 if owner is not None else 1):
+            tensor = self.tensor(pos[0 if owner is not None else 1])
+            if tensor is not None:
+                self.emit("datasize", node, tensor, target=dotted, form="split", origin=tensor.origin)
+
+    def constructed(self, name: str, value: Value, node: cst.CSTNode, dotted: str) -> None:
+        """`torch.tensor(..)` of sizes or of tensors: a trace bakes the first in, export refuses the second."""
+        flat = _flat([value])
+        if any(type(v) is Scalar and v.origin == "size" for v in flat):
+            self.emit("size", node, None, sub="tensor", spelling="tensor", constructor=name)
+        tensors = [v for v in flat if type(v) is Tensor]
+        if type(value) is Seq and tensors:
+            self.emit("tensors-to-tensor", node, tensors[0], constructor=name, form="sequence")
+        elif tensors and type(value) is Tensor and name == "tensor" and not value.numpy:
+            self.emit("tensors-to-tensor", node, tensors[0], constructor=name, form="tensor")
+
+    def dynamic_shape(self, dotted: str, name: str, args: Args, node: cst.CSTNode, owner: Tensor | None) -> bool:
+        """Whether the result's shape depends on data; emits the event if so."""
+        if "dynamic_output_shape" not in self.torch.tags(dotted):
+            return False
+        given = len(args.pos) + (1 if owner is not None else 0)
+        if not _holds(self.torch.tag_condition(dotted), args, given, owner is not None, self):
+            return False
+        on = owner or next((t for v in args.pos if (t := self.tensor(v)) is not None), None)
+        if owner is None and on is None and args.pos and type(args.pos[0]) in (Seq, Const):
+            return False
+        confidence = CERTAIN if on is not None else LIKELY if name in ("nonzero", "masked_select", "unique", "argwhere") or given else POSSIBLE
+        if owner is None and args.pos and on is None and type(args.pos[0]) is not Unknown:
+            return False
+        self.emit("dynshape", node, on, confidence, op=name, target=dotted, spelling="function" if owner is None else "method", origin=on.origin if on else "data")
+        return True
+
+    # --- indexing
+
+    def read(self, owner: Tensor, index: Value, node: cst.CSTNode) -> Value:
+        """`t[index]`."""
+        parts = index.items if type(index) is Seq and index.kind == "tuple" and index.items is not None else [index]
+        sized = owner.data_sized
+        rank = owner.rank
+        integers = 0
+        for part in parts:
+            self.use(part, "index", node)
+            for option in options(part):
+                if type(option) is Tensor:
+                    self.confirm(owner) if owner.hypothesis is not None and option.hypothesis is None else None
+                    sized |= self.mask_read(option, part, node)
+                    rank = None
+                elif type(option) is SliceValue:
+                    self.slice_bounds(option, node)
+                    sized |= any(type(p) is Scalar and p.origin == "data" for p in option.parts)
+                elif type(option) is Seq and option.kind == "list":
+                    inner = option.items if option.items is not None else [option.elem]
+                    if inner and all(type(v) is Const and isinstance(v.value, bool) for v in inner):
+                        self.emit("dynshape", node, owner, op="bool-list", target="torch.Tensor.__getitem__", spelling="index", origin=owner.origin)
+                    rank = None
+            if type(part) is Const and part.value is None:
+                rank = rank + 1 if rank is not None else None
+            elif type(part) in (Const, Scalar):
+                if not (type(part) is Const and part.value is ...):
+                    integers += 1
+        if rank is not None:
+            rank = rank - integers if rank >= integers else None
+        result = derived(owner, owner.dtype, rank)
+        result.data_sized = sized
+        if owner.numpy and rank == 0:
+            return result
+        return result
+
+    def mask_read(self, mask: Tensor, value: Value, node: cst.CSTNode) -> bool:
+        """Indexing with a tensor: with a mask the result's length depends on data."""
+        if mask.dtype == "bool":
+            self.emit("dynshape", node, mask, op="mask", target="torch.Tensor.__getitem__", spelling="index", origin=mask.origin)
+            return True
+        if mask.dtype is None and mask.origin != "constant" and _mask_name(node):
+            self.emit("dynshape", node, mask, LIKELY, op="mask", target="torch.Tensor.__getitem__", spelling="index", origin=mask.origin)
+            return True
+        return mask.data_sized
+
+    def slice_bounds(self, part: SliceValue, node: cst.CSTNode) -> None:
+        for bound in part.parts:
+            tensor = self.tensor(bound)
+            if tensor is not None:
+                self.emit("datasize", node, tensor, self.mixed(bound) if bound is not tensor else CERTAIN, target="torch.Tensor.__getitem__", form="slice", origin=tensor.origin)
+
+    def store(self, owner: Tensor, index: Value, value: Value, node: cst.CSTNode) -> None:
+        """`t[index] = value`: masks are fine here, slice bounds and 0-dim integer tensors are not."""
+        parts = index.items if type(index) is Seq and index.kind == "tuple" and index.items is not None else [index]
+        self.use(value, "arith", node)
+        for part in parts:
+            self.use(part, "index", node)
+            for option in options(part):
+                if type(option) is SliceValue:
+                    self.slice_bounds(option, node)
+        integers = [p for p in parts if type(p) in (Const, Scalar) and not (type(p) is Const and not isinstance(p.value, int))]
+        tensors = [p for p in parts if type(p) is Tensor and p.dtype != "bool" and p.rank == 0 and p.origin != "constant"]
+        if tensors and len(integers) + len(tensors) == len(parts):
+            self.emit("datasize", node, tensors[0], target="torch.Tensor.__setitem__", form="setitem", origin=tensors[0].origin)
+
+
+def _mask_name(node: cst.CSTNode) -> bool:
+    """Whether the index of a subscript is called a mask by its author."""
+    if not isinstance(node, cst.Subscript):
+        return False
+    for part in node.slice:
+        if isinstance(part.slice, cst.Index):
+            inner = part.slice.value
+            name = inner.value if isinstance(inner, cst.Name) else inner.attr.value if isinstance(inner, cst.Attribute) else ""
+            if "mask" in name.lower():
+                return True
+    return False
+
+
+def _kind(value: Value | None) -> str | None:
+    """The kind of an argument in the torch data's words."""
+    kind = type(value)
+    if kind is Tensor:
+        return "tensor"
+    if kind is Const:
+        inner = value.value  # type: ignore[union-attr]
+        if inner is True:
+            return "true"
+        if inner is False:
+            return "false"
+        return "none" if inner is None else type(inner).__name__
+    if kind is Scalar:
+        return value.type if value.type != "other" else None  # type: ignore[union-attr]
+    if kind is Seq:
+        return "list" if value.kind == "list" else "tuple"  # type: ignore[union-attr]
+    if kind in (Func, Method, ClassRef):
+        return "function"
+    if kind is Mapping:
+        return "dict"
+    return None
+
+
+def _flat(values: list[Value], depth: int = 3) -> list[Value]:
+    """Values with those inside of sequences."""
+    found: list[Value] = []
+    for value in values:
+        for option in options(value):
+            if type(option) is Seq and depth:
+                found += _flat(option.items if option.items is not None else [option.elem], depth - 1)
+            else:
+                found.append(option)
+    return found
+
+
+def _split(inner: str) -> list[str]:
+    """`a,tuple[b,c]` -> its top-level parts."""
+    parts, depth, start = [], 0, 0
+    for i, char in enumerate(inner):
+        depth += (char == "[") - (char == "]")
+        if char == "," and depth == 0:
+            parts.append(inner[start:i])
+            start = i + 1
+    return [*parts, inner[start:]]
+
+
+def _is_dtype(value: Value) -> bool:
+    return type(value) is Outside and value.dotted.startswith("torch.")
+
+
+def _dtype_of(value: Value) -> str | None:
+    if type(value) is Outside:
+        name = value.dotted.rpartition(".")[2]
+        if name in ("bool", "BoolTensor"):
+            return "bool"
+        if name.startswith(("int", "long", "uint", "short", "LongTensor", "IntTensor", "ByteTensor")):
+            return "int"
+        if name.startswith(("float", "half", "double", "bfloat", "FloatTensor", "HalfTensor", "DoubleTensor")):
+            return "float"
+    return None
+
+
+def _literal_dtype(value: Value | None) -> str | None:
+    if value is None:
+        return None
+    flat = _flat([value])
+    names = {type(v.value).__name__ if type(v) is Const else v.type if type(v) is Scalar else "?" for v in flat}
+    for name in ("float", "int", "bool"):
+        if name in names and names <= {"float", "int", "bool"}:
+            return name
+    return None
+
+
+def _holds(condition: str, args: Args, given: int, method: bool, walk: Tensors) -> bool:
+    """Whether a tag's condition is met by this call."""
+    if not condition:
+        return True
+    if condition.startswith("nargs="):
+        return given == int(condition[6:]) and not args.kw
+    if condition.startswith("!"):
+        return condition[1:] not in args.kw and given < 2
+    name, _, wanted = condition.partition(":")
+    value = args.kw.get(name)
+    if value is None:
+        index = 0 if method else 1
+        value = args.pos[index] if index < len(args.pos) else None
+    if value is None:
+        return False
+    if wanted == "tensor":
+        return walk.tensor(value) is not None
+    return True
+
+
+__all__ = ["Any", "NOTHING", "Tensors", "either", "element"]

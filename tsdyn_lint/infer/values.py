@@ -1,0 +1,377 @@
+"""The abstract values of the walk and how two of them join where paths meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Hashable, Iterable, Union
+
+from tsdyn_lint.findings import Engine
+from tsdyn_lint.infer.events import Event, Hypothesis
+from tsdyn_lint.resolve import Class, Function, Module
+
+if TYPE_CHECKING:
+    from tsdyn_lint.infer.frames import Env
+
+Sources = frozenset  # of the events whose value this one was made from
+NONE: frozenset[Event] = frozenset()
+
+
+@dataclass(eq=False, slots=True)
+class Unknown:
+    """Nothing is known. `src`: the reads it derives from, so that their uses are still seen."""
+
+    src: frozenset[Event] = NONE
+
+
+@dataclass(eq=False, slots=True)
+class Const:
+    """A Python constant. `soft`: a default or an attribute that calls rewrite, so that other values are possible."""
+
+    value: Any
+    soft: bool = False
+    src: frozenset[Event] = NONE
+
+
+@dataclass(eq=False, slots=True)
+class Scalar:
+    """A Python number, bool or string of unknown value.
+
+    `type`: int, float, bool, number or str. `origin`: where its value comes from:
+    size (of an input), data (of a tensor), rank, grad (requires_grad), meta (dtype, device: fixed by the guards),
+    random, clock, training, constant (known when captured), state (changes from call to call), unknown.
+    """
+
+    type: str
+    origin: str = "unknown"
+    src: frozenset[Event] = NONE
+
+
+@dataclass(eq=False, slots=True)
+class Flag:
+    """A test that is true in some captures only: `torch.compiler.is_compiling()` and its like."""
+
+    engines: frozenset[Engine]
+    src: frozenset[Event] = NONE
+
+
+@dataclass(eq=False, slots=True)
+class Tensor:
+    """A tensor, or with `numpy` an array, which Dynamo traces as one.
+
+    `dtype`: bool, int, float or None. `rank`: its number of dimensions where known. `origin`: data (an input or
+    computed from one), constant (made of literals), parameter, buffer, random. `data_sized`: its length depends on data.
+    """
+
+    dtype: str | None = None
+    rank: int | None = None
+    origin: str = "data"
+    numpy: bool = False
+    data_sized: bool = False
+    hypothesis: Hypothesis | None = None
+    intermediate: bool = True
+    src: frozenset[Event] = NONE
+
+
+@dataclass(eq=False, slots=True)
+class Seq:
+    """A list, tuple, set, deque, generator or torch.Size. `items` where each is known, else any element is `elem`.
+
+    `owner`: local, self, global, argument or default: who else sees a mutation; `name` is the attribute or global.
+    """
+
+    kind: str
+    items: list[Value] | None
+    elem: Value
+    owner: str = "local"
+    name: str = ""
+    data_sized: bool = False
+    src: frozenset[Event] = NONE
+    cls: Class | None = None
+    """The named tuple class, for a tuple made by one."""
+
+
+@dataclass(eq=False, slots=True)
+class Mapping:
+    """A dict. `items` by constant key; `rest` is the value under any other key, None when there is none."""
+
+    items: dict[Hashable, Value]
+    rest: Value | None = None
+    owner: str = "local"
+    name: str = ""
+    src: frozenset[Event] = NONE
+
+
+@dataclass(eq=False, slots=True)
+class Instance:
+    """An object: of a class of the program (`cls`) or of one outside of it (`outside`, a dotted name).
+
+    `complete`: the constructor was followed, so that an attribute not in `attrs` does not exist.
+    """
+
+    cls: Class | None
+    outside: str
+    attrs: dict[str, Value] = field(default_factory=dict)
+    is_module: bool = False
+    complete: bool = False
+    owner: str = "local"
+    args: tuple[Value, ...] = ()
+    kwargs: dict[str, Value] = field(default_factory=dict)
+    src: frozenset[Event] = NONE
+
+
+@dataclass(eq=False, slots=True)
+class Func:
+    """A function of the program, bound to `self` for a method; `env` is what a nested one closes over."""
+
+    function: Function
+    self: Value | None = None
+    env: Env | None = None
+    src: frozenset[Event] = NONE
+    defaults: dict[str, Value] | None = None
+
+
+@dataclass(eq=False, slots=True)
+class ClassRef:
+    cls: Class
+    src: frozenset[Event] = NONE
+
+
+@dataclass(eq=False, slots=True)
+class ModuleRef:
+    module: Module
+    src: frozenset[Event] = NONE
+
+
+@dataclass(eq=False, slots=True)
+class Outside:
+    """A function, class, module or constant that the program does not contain, by its dotted name."""
+
+    dotted: str
+    src: frozenset[Event] = NONE
+
+
+@dataclass(eq=False, slots=True)
+class Method:
+    """A method of a value that is not a class of the program: a tensor's, a list's, a logger's."""
+
+    receiver: Value
+    name: str
+    src: frozenset[Event] = NONE
+
+
+@dataclass(eq=False, slots=True)
+class Partial:
+    func: Value
+    args: tuple[Value, ...]
+    kwargs: dict[str, Value]
+    src: frozenset[Event] = NONE
+
+
+@dataclass(eq=False, slots=True)
+class SuperRef:
+    """`super()` in a method of `cls`, for `self`."""
+
+    cls: Class
+    self: Value
+    src: frozenset[Event] = NONE
+
+
+@dataclass(eq=False, slots=True)
+class SliceValue:
+    parts: tuple[Value, ...]
+    src: frozenset[Event] = NONE
+
+
+@dataclass(eq=False, slots=True)
+class Either:
+    """One of a few values, where paths met."""
+
+    options: tuple[Value, ...]
+    src: frozenset[Event] = NONE
+
+
+Value = Union[
+    Unknown, Const, Scalar, Flag, Tensor, Seq, Mapping, Instance, Func, ClassRef, ModuleRef, Outside, Method, Partial,
+    SuperRef, SliceValue, Either,
+]  # fmt: skip
+
+UNKNOWN = Unknown()
+NOTHING = Const(None)
+TRUE, FALSE = Const(True), Const(False)
+INT, FLOAT, BOOL, STR = (Scalar(t, "unknown") for t in ("int", "float", "bool", "str"))
+CONSTANT_INT = Scalar("int", "constant")
+_LIMIT = 5
+
+
+def options(value: Value) -> tuple[Value, ...]:
+    return value.options if type(value) is Either else (value,)
+
+
+def unknown(*values: Value) -> Value:
+    """Unknown, but for the reads that went into it."""
+    src = sources(*values)
+    return Unknown(src) if src else UNKNOWN
+
+
+def sources(*values: Value) -> frozenset[Event]:
+    """The reads that any of the values derives from."""
+    found: frozenset[Event] = NONE
+    for value in values:
+        if value.src:
+            found = found | value.src if found else value.src
+        elif type(value) is Either:
+            for option in value.options:
+                if option.src:
+                    found |= option.src
+    return found
+
+
+def either(values: Iterable[Value]) -> Value:
+    """The join of any number of values."""
+    result: Value | None = None
+    for value in values:
+        result = value if result is None else join(result, value)
+    return UNKNOWN if result is None else result
+
+
+def join(a: Value, b: Value) -> Value:
+    """A value that stands for both."""
+    if a is b:
+        return a
+    ka, kb = type(a), type(b)
+    if ka is kb:
+        merged = _merge(a, b)
+        if merged is not None:
+            return merged
+    if ka is Unknown or kb is Unknown:
+        # an unknown path does not make a known tensor less of one: keep both
+        if (ka is Unknown and kb in (Const, Scalar)) or (kb is Unknown and ka in (Const, Scalar)):
+            return Unknown(sources(a, b)) if a.src or b.src else UNKNOWN
+    found: list[Value] = []
+    for value in (*options(a), *options(b)):
+        for i, known in enumerate(found):
+            if known is value:
+                break
+            if type(known) is type(value):
+                merged = _merge(known, value)
+                if merged is not None:
+                    found[i] = merged
+                    break
+        else:
+            found.append(value)
+    if len(found) == 1:
+        return found[0]
+    if len(found) > _LIMIT:
+        return unknown(*found)
+    return Either(tuple(found))
+
+
+def _merge(a: Any, b: Any) -> Value | None:
+    """The join of two values of one kind where that is again of this kind."""
+    kind = type(a)
+    if kind is Const:
+        if type(a.value) is type(b.value) and a.value == b.value:
+            return Const(a.value, a.soft and b.soft, a.src | b.src)
+        if isinstance(a.value, bool) and isinstance(b.value, bool):
+            return Scalar("bool", "constant" if not (a.soft or b.soft) else "unknown", a.src | b.src)
+        if type(a.value) is type(b.value) and isinstance(a.value, (int, float, str)):
+            return Scalar(type(a.value).__name__, "constant", a.src | b.src)
+        return None
+    if kind is Tensor:
+        if a.numpy != b.numpy:
+            return None
+        return Tensor(
+            a.dtype if a.dtype == b.dtype else None,
+            a.rank if a.rank == b.rank else None,
+            a.origin if a.origin == b.origin else "data",
+            a.numpy,
+            a.data_sized or b.data_sized,
+            a.hypothesis if a.hypothesis is b.hypothesis else None,
+            a.intermediate or b.intermediate,
+            a.src | b.src,
+        )
+    if kind is Scalar:
+        if a.type == b.type:
+            return Scalar(a.type, _worse(a.origin, b.origin), a.src | b.src)
+        return Scalar("number" if "str" not in (a.type, b.type) else "str", _worse(a.origin, b.origin), a.src | b.src)
+    if kind is Unknown:
+        return unknown(a, b)
+    if kind is Seq and a.kind == b.kind and a.cls is b.cls:
+        same = a.items is not None and b.items is not None and len(a.items) == len(b.items)
+        items = [join(x, y) for x, y in zip(a.items, b.items)] if same else None
+        elem = join(element(a), element(b))
+        return Seq(a.kind, items, elem, a.owner if a.owner == b.owner else "local", a.name,
+                   a.data_sized or b.data_sized, a.src | b.src, a.cls)  # fmt: skip
+    if kind is Mapping:
+        table = dict(a.items)
+        for key, value in b.items.items():
+            table[key] = join(table[key], value) if key in table else value
+        rest = a.rest if b.rest is None else b.rest if a.rest is None else join(a.rest, b.rest)
+        return Mapping(table, rest, a.owner, a.name, a.src | b.src)
+    if kind is Outside and a.dotted == b.dotted:
+        return a  # type: ignore[no-any-return]
+    if kind is ClassRef and a.cls is b.cls:
+        return a  # type: ignore[no-any-return]
+    if kind is Func and a.function is b.function and a.self is b.self:
+        return a  # type: ignore[no-any-return]
+    if kind is Instance and a.cls is None and b.cls is None and a.outside == b.outside and not a.attrs and not b.attrs:
+        return a  # type: ignore[no-any-return]
+    if kind is SliceValue:
+        return SliceValue(tuple(join(x, y) for x, y in zip(a.parts, b.parts)), a.src | b.src)
+    if kind is Flag and a.engines == b.engines:
+        return a  # type: ignore[no-any-return]
+    return None
+
+
+_ORDER = ("constant", "meta", "unknown", "training", "rank", "grad", "size", "state", "clock", "random", "data")
+
+
+def _worse(a: str, b: str) -> str:
+    return a if _ORDER.index(a) >= _ORDER.index(b) else b
+
+
+def element(value: Seq) -> Value:
+    """What iterating over the sequence gives."""
+    return value.elem if value.items is None else either(value.items) if value.items else UNKNOWN
+
+
+def key(value: Value, depth: int = 3) -> Hashable:
+    """What a call's result may depend on: calls with equal keys are walked once."""
+    kind = type(value)
+    if kind is Const:
+        try:
+            hash(value.value)  # type: ignore[union-attr]
+        except TypeError:
+            return id(value)
+        return ("c", type(value.value), value.value, value.soft, value.src)  # type: ignore[union-attr]
+    if kind is Tensor:
+        return ("t", value.dtype, value.rank, value.origin, value.numpy, value.data_sized, value.hypothesis, value.src)  # type: ignore[union-attr]
+    if kind is Scalar:
+        return ("s", value.type, value.origin, value.src)  # type: ignore[union-attr]
+    if kind is Unknown:
+        return ("?", value.src)
+    if kind is Seq:
+        if depth == 0:
+            return ("q", value.kind)  # type: ignore[union-attr]
+        inner = (
+            tuple(key(v, depth - 1) for v in value.items[:12])  # type: ignore[union-attr]
+            if value.items is not None  # type: ignore[union-attr]
+            else key(value.elem, depth - 1)  # type: ignore[union-attr]
+        )
+        return ("q", value.kind, value.owner, value.items is None, inner, value.src)  # type: ignore[union-attr]
+    if kind is Mapping:
+        if depth == 0:
+            return ("m",)
+        pairs = tuple((k, key(v, depth - 1)) for k, v in list(value.items.items())[:20])  # type: ignore[union-attr]
+        return ("m", pairs, None if value.rest is None else key(value.rest, depth - 1))  # type: ignore[union-attr]
+    if kind is Either:
+        return ("e", *(key(v, depth) for v in value.options))  # type: ignore[union-attr]
+    if kind is Outside:
+        return ("o", value.dotted)  # type: ignore[union-attr]
+    if kind is ClassRef:
+        return ("k", id(value.cls))  # type: ignore[union-attr]
+    if kind is Func:
+        return ("f", id(value.function), id(value.self), id(value.env))  # type: ignore[union-attr]
+    if kind is Instance and value.cls is None and not value.attrs:  # type: ignore[union-attr]
+        return ("i", value.outside)  # type: ignore[union-attr]
+    return id(value)

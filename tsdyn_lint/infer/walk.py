@@ -1,0 +1,286 @@
+"""The walk's core: frames, events, truth of values, branches and refinement. Statements and expressions build on it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import Any, Callable, Iterator
+
+import libcst as cst
+
+from tsdyn_lint.findings import Engine
+from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event, Hypothesis, Step, Use
+from tsdyn_lint.infer.frames import Env, Frame
+from tsdyn_lint.infer.values import (
+    NOTHING,
+    UNKNOWN,
+    ClassRef,
+    Const,
+    Either,
+    Flag,
+    Func,
+    Instance,
+    Mapping,
+    Method,
+    ModuleRef,
+    Outside,
+    Partial,
+    Scalar,
+    Seq,
+    Tensor,
+    Unknown,
+    Value,
+    either,
+    options,
+    sources,
+)
+from tsdyn_lint.resolve import Assigned, Class, Function, Module, Program
+from tsdyn_lint.torchdata.load import TorchData
+
+_BUDGET = 400_000
+"""Expressions and statements walked from one entry point before it is given up."""
+
+
+class OutOfBudget(Exception):
+    """An entry point costs more than it is worth; what it gave so far is kept."""
+
+
+class Core:
+    """State of one walk over a program. Later classes add statements, expressions and calls to it."""
+
+    def __init__(self, program: Program, torch: TorchData, wanted: Callable[[str], bool]) -> None:
+        self.program, self.torch = program, torch
+        self.wanted = wanted
+        """Whether some rule matches calls of that dotted name."""
+        self.events: dict[Any, Event] = {}
+        self.muted = 0
+        self.steps = 0
+        self.frame: Frame = None  # type: ignore[assignment]
+        self._module_values: dict[tuple[int, str], Value] = {}
+
+    # --- events
+
+    def emit(self, kind: str, node: cst.CSTNode, on: Value | None = None, confidence: int = CERTAIN, sub: str = "", **facts: Any) -> Event | None:
+        """Record an event at `node`; `on` is the value it rests on, whose hypotheses it inherits."""
+        if self.muted:
+            return None
+        frame = self.frame
+        hypotheses = frozenset(h for h in map(_hypothesis, options(on)) if h) if on is not None else frozenset()
+        confidence = min(confidence, frame.confidence)
+        key = (kind, sub, id(node))
+        known = self.events.get(key)
+        if known is None:
+            known = self.events[key] = Event(
+                kind, node, frame.piece, frame.function, frame.stack, frame.entry, facts, [], confidence, hypotheses,
+                frame.blocks[-1] if frame.blocks else "", frame.repeated, frame.engines,
+            )  # fmt: skip
+            return known
+        if confidence > known.confidence or (known.hypotheses and not hypotheses):
+            known.stack, known.entry, known.facts = frame.stack, frame.entry, {**known.facts, **facts}
+            known.confidence = max(confidence, known.confidence)
+            known.hypotheses = hypotheses
+        known.engines |= frame.engines
+        known.repeated |= frame.repeated
+        return known
+
+    def use(self, value: Value, kind: str, node: cst.CSTNode) -> None:
+        """Tell the reads behind `value` that it is used in this way."""
+        src = sources(value)
+        if src and not self.muted:
+            for event in src:
+                if not any(u.kind == kind and u.node is node for u in event.uses):
+                    event.uses.append(Use(kind, node, self.frame.piece, self.frame.function))
+
+    # --- names
+
+    def module_value(self, module: Module, name: str) -> Value | None:
+        """The value of a module-level name; None if the module does not bind it."""
+        key = (id(module), name)
+        if key in self._module_values:
+            return self._module_values[key]
+        self._module_values[key] = UNKNOWN  # a cycle of assignments ends here
+        found = self.program.lookup(module, name)
+        value = None if found is None else self.definition_value(found, module, name)
+        if value is None:
+            del self._module_values[key]
+        else:
+            self._module_values[key] = value
+        return value
+
+    def definition_value(self, found: Any, module: Module, name: str = "") -> Value:
+        """A definition of the program as a value."""
+        if isinstance(found, str):
+            return Outside(found)
+        if isinstance(found, Function):
+            return Func(found)
+        if isinstance(found, Class):
+            return ClassRef(found)
+        if isinstance(found, Module):
+            return ModuleRef(found)
+        if isinstance(found, Assigned):
+            return self.assigned_value(found, self._owner(found, module, name), name)
+        return UNKNOWN
+
+    def _owner(self, found: Assigned, module: Module, name: str) -> Module:
+        """The module whose scope an assigned name's expressions are evaluated in."""
+        here = module.symbols.get(name)
+        if here is found:
+            return module
+        for other in self.program.loaded():
+            if other.symbols.get(name) is found:
+                return other
+        return module
+
+    def assigned_value(self, found: Assigned, module: Module, name: str, cls: Class | None = None, owner: str = "global") -> Value:
+        """What a module-level or class-level assignment holds; mutable containers are marked as shared."""
+        if not found.values:
+            return self.annotated(found.annotation, module) if found.annotation is not None else UNKNOWN
+        function = _level(module, cls)
+        with self.inside(Frame(function, module.tree.skeleton, Env(module))), self.quietly():
+            if cls is not None:
+                for other, slot in cls.assigned.items():
+                    if other != name and slot is not found and len(slot.values) == 1 and not isinstance(slot.values[0], cst.Call):
+                        self.frame.env.vars[other] = self.expr(slot.values[0])
+            values = [self.expr(v) for v in found.values[:4]]
+        for value in values:
+            if isinstance(value, (Seq, Mapping)):
+                value.owner, value.name = owner, name
+            elif isinstance(value, Instance):
+                value.owner = owner
+        return either(values)
+
+    def annotated(self, annotation: cst.CSTNode | None, module: Module) -> Value:
+        raise NotImplementedError
+
+    def expr(self, node: cst.CSTNode) -> Value:
+        raise NotImplementedError
+
+    # --- frames and certainty
+
+    @contextmanager
+    def inside(self, frame: Frame) -> Iterator[Frame]:
+        before, self.frame = self.frame, frame
+        try:
+            yield frame
+        finally:
+            self.frame = before
+
+    @contextmanager
+    def quietly(self) -> Iterator[None]:
+        self.muted += 1
+        try:
+            yield
+        finally:
+            self.muted -= 1
+
+    @contextmanager
+    def under(self, confidence: int | None = None, engines: frozenset[Engine] | None = None, block: str = "", weak: bool = False) -> Iterator[None]:
+        """Walk a part that is reached only sometimes, by some captures, or in a block Dynamo cannot resume in."""
+        frame = self.frame
+        saved = frame.confidence, frame.engines, frame.blocks, frame.uncertain
+        if confidence is not None:
+            frame.confidence = min(frame.confidence, confidence)
+        if engines is not None:
+            frame.engines = engines
+        if block:
+            frame.blocks = (*frame.blocks, block)
+        if weak:
+            frame.uncertain += 1
+        try:
+            yield
+        finally:
+            frame.confidence, frame.engines, frame.blocks, frame.uncertain = saved
+
+    def tick(self) -> None:
+        self.steps += 1
+        if self.steps > _BUDGET:
+            raise OutOfBudget
+
+    # --- truth
+
+    def truth(self, value: Value) -> tuple[bool | None, bool]:
+        """Whether a value is true, and whether that is certain (a default is not)."""
+        kind = type(value)
+        if kind is Const:
+            return bool(value.value), not value.soft  # type: ignore[union-attr]
+        if kind in (Func, ClassRef, Method, Partial, ModuleRef):
+            return True, True
+        if kind is Instance:
+            if value.cls is not None and self.program.class_member(value.cls, "__len__") is None and self.program.class_member(value.cls, "__bool__") is None:  # type: ignore[union-attr]
+                return True, True
+            return None, False
+        if kind is Seq and value.items is not None and value.owner == "local":  # type: ignore[union-attr]
+            return bool(value.items), value.kind == "tuple"  # type: ignore[union-attr]
+        if kind is Either:
+            seen = [self.truth(v) for v in value.options]  # type: ignore[union-attr]
+            for option, (known, _) in zip(value.options, seen):  # type: ignore[union-attr]
+                if type(option) is Const and option.soft:
+                    return known, False
+            first = seen[0][0]
+            if first is not None and all(known == first for known, _ in seen):
+                return first, all(hard for _, hard in seen)
+        return None, False
+
+    def test(self, value: Value, node: cst.CSTNode, form: str, **facts: Any) -> None:
+        """`value` decides a branch at `node`: a tensor breaks there, a number read from one is told of it."""
+        for option in options(value):
+            kind = type(option)
+            if kind is Tensor:
+                if option.hypothesis is not None and not option.hypothesis.confirmed and not option.intermediate:
+                    option.hypothesis.contradicted = True  # a bare `if argument:` is a flag or an optional
+                    continue
+                sure = CERTAIN if value is option else self.mixed(value)
+                self.emit("branch", node, option, sure, form=form, test_kind="tensor", origin=option.origin, numpy=option.numpy, **facts)
+            elif kind is Scalar and option.origin in ("size", "rank", "grad", "data", "random", "state"):
+                self.emit("branch", node, option, sub=option.origin, form=form, test_kind=option.origin, **facts)
+        use = "raise" if facts.get("raises_only") else form if form in ("assert",) else "branch"
+        self.use(value, use, node)
+
+    def mixed(self, value: Value) -> int:
+        """Confidence that a value is a tensor when only some of its alternatives are."""
+        rest = [v for v in options(value) if type(v) is not Tensor]
+        if all(type(v) is Const and v.value is None for v in rest):
+            return CERTAIN
+        if all(type(v) in (Const, Scalar) for v in rest):
+            return LIKELY
+        return POSSIBLE
+
+    # --- tensors among values
+
+    def tensor(self, value: Value) -> Tensor | None:
+        """The tensor that a value is or may be."""
+        if type(value) is Tensor:
+            return value
+        if type(value) is Either:
+            for option in value.options:
+                if type(option) is Tensor:
+                    return option
+        return None
+
+    def confirm(self, value: Value) -> None:
+        """A use that only tensors have."""
+        for option in options(value):
+            if type(option) is Tensor and option.hypothesis is not None:
+                option.hypothesis.confirmed = True
+
+    def contradict(self, value: Value) -> None:
+        """A use that tensors do not have."""
+        for option in options(value):
+            if type(option) is Tensor and option.hypothesis is not None:
+                option.hypothesis.contradicted = True
+
+    def doubtful(self, value: Value) -> bool:
+        """Whether a value is taken for a tensor without any evidence."""
+        return any(type(v) is Tensor and v.hypothesis is not None and not v.hypothesis.confirmed for v in options(value))
+
+
+def _hypothesis(value: Value) -> Hypothesis | None:
+    return value.hypothesis if type(value) is Tensor else None
+
+
+def _level(module: Module, cls: Class | None) -> Function:
+    """A stand-in function for code at module or class level."""
+    node = cst.Lambda(params=cst.Parameters(), body=cst.Name("None"))
+    return Function(cls.qualname if cls else "<module>", node, module)
+
+
+__all__ = ["NOTHING", "Core", "OutOfBudget", "Step", "Unknown"]
