@@ -1,4 +1,4 @@
-"""Sources -> findings: the stages of the analysis, in order."""
+"""Sources -> findings: parse, resolve, infer, match. Read this first."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from pathlib import Path
 
 from tsdyn_lint.config import Settings
 from tsdyn_lint.findings import Engine, Finding
+from tsdyn_lint.infer.entries import walk
+from tsdyn_lint.match import matcher
+from tsdyn_lint.parse import ParseFailure
+from tsdyn_lint.resolve import Function, Module, Program
 from tsdyn_lint.rulebook import RuleBook
-from tsdyn_lint.source import Source, check_syntax
+from tsdyn_lint.source import Source, read_source, syntax_finding
+from tsdyn_lint.torchdata.load import load
 
 
 @dataclass(frozen=True)
@@ -27,5 +32,28 @@ class Analysis:
 
 def analyse(files: Sequence[Source], settings: Settings, rulebook: RuleBook) -> Analysis:
     """Judges the files together. A file that does not parse gives `TSD000`."""
-    findings = [problem for source in files if (problem := source.error or check_syntax(source))]
-    return Analysis(findings, settings.engines or frozenset({Engine.DYNAMO}), "asked for")
+    engines = settings.engines or frozenset(Engine)
+    given = {source.path: source for source in files}
+    program = Program(lambda path: _text(path, given))
+    findings: list[Finding] = []
+    modules: list[Module] = []
+    for source in files:
+        if source.error is not None:
+            findings.append(source.error)
+            continue
+        try:
+            modules.append(program.load(source.path))
+        except ParseFailure as failure:
+            findings.append(syntax_finding(source, failure.message, failure.row, failure.column))
+    rules = matcher(rulebook)
+    errors: list[tuple[Function, BaseException]] = []
+    events = walk(program, modules, load(settings.torch_version), rules.wants, lambda f, e: errors.append((f, e)))
+    findings += rules.findings(events, engines, settings.torch_version)
+    return Analysis(findings, engines, "asked for", program.dependencies([m.path for m in modules]))
+
+
+def _text(path: Path, given: Mapping[Path, Source]) -> str | None:
+    source = given.get(path)
+    if source is None:
+        source = read_source(path)
+    return None if source.error is not None else source.text

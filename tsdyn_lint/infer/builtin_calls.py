@@ -589,7 +589,22 @@ class BuiltinCalls(Tensors):
             return
         changes_length = how in ("append", "extend", "insert", "add", "appendleft", "pop", "popleft", "remove", "clear", "update", "delete", "discard")
         kind = "mapping" if type(owner) is Mapping else owner.kind  # type: ignore[union-attr]
-        self.emit("write", node, None, sub=owner.name, owner=owner.owner, name=owner.name, form=how, container=kind, resizes=changes_length, value="tensor" if self.tensor(value) else "other")
+        state = self.holder(owner)
+        if state in self.tracked and isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            read = self.tracked[state]
+            if read is not None:
+                read.facts["nodes"].discard(node.func.value)  # fetching the container to change it reads nothing
+        elif state in self.tracked and isinstance(node, cst.Subscript) and self.tracked[state] is not None:
+            self.tracked[state].facts["nodes"].discard(node.value)  # type: ignore[union-attr]
+        self.emit("write", node, None, sub=owner.name, owner=owner.owner, name=owner.name, form=how, container=kind,
+                  resizes=changes_length, value="tensor" if self.tensor(value) else "other", state=state)  # fmt: skip
+
+    def holder(self, owner: Seq | Mapping) -> tuple[int, str]:
+        """Whose state a shared container is."""
+        if owner.owner == "self":
+            self_value = self.frame.self_value
+            return (id(self_value), owner.name)
+        return (id(self.frame.env.module), owner.name)
 
 
 def _size_event(walk: BuiltinCalls, spelling: str, node: cst.CSTNode) -> frozenset[Event]:

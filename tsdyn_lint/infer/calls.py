@@ -75,6 +75,10 @@ class Calls(Statements):
         self._memo: dict[Any, tuple[int, Value]] = {}
         self._active: list[Any] = []
 
+    def forget_calls(self) -> None:
+        """Walk every function anew when it is next called."""
+        self._memo.clear()
+
     def call(self, node: cst.Call) -> Value:
         if isinstance(node.func, cst.Name) and node.func.value == "super" and self.frame.env.find("super") is None:
             return self.super_of(node)

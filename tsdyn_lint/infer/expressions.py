@@ -71,7 +71,10 @@ class Expressions(Core):
     # --- names and constants
 
     def name(self, node: cst.Name) -> Value:
-        return self.variable(node.value)
+        value = self.variable(node.value)
+        if self.tracked and (id(self.frame.env.module), node.value) in self.tracked and self.frame.env.find(node.value) is None:
+            return self.track(id(self.frame.env.module), node.value, value, node)
+        return value
 
     def variable(self, name: str) -> Value:
         env = self.frame.env

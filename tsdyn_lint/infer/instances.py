@@ -125,9 +125,7 @@ class Instances(Calls):
     def instance_attribute(self, owner: Instance, name: str, node: cst.CSTNode) -> Value:
         value = owner.attrs.get(name)
         if value is not None:
-            if not self.muted and type(value) is Scalar and value.origin == "state":
-                return Scalar(value.type, "state", value.src)
-            return value
+            return self.track(id(owner), name, value, node) if self.tracked else value
         if name == "training" and owner.is_module:
             return Scalar("bool", "training")
         if owner.cls is not None:

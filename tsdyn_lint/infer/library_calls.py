@@ -240,6 +240,8 @@ class LibraryCalls(BuiltinCalls):
             except Exception:
                 return Scalar(kind, "constant", src)
         flat = _flat(list(values))
+        for value in values:
+            self.use(value, "math", node)
         if any(type(v) is Scalar and v.origin == "size" for v in flat):
             event = self.emit("size", node, None, sub="math", spelling="math", function=dotted)
             return Scalar(kind, "size", src | ({event} if event is not None else frozenset()))

@@ -64,10 +64,26 @@ class Statements(Expressions):
         return not (type(value) is Outside and value.dotted == "<never returns>")
 
     def assign(self, node: cst.Assign) -> bool:
+        read_before = self.reads_so_far()
         value = self.expr(node.value)
         for target in node.targets:
+            if self.tracked and isinstance(target.target, cst.Attribute):
+                self.only_updates(target.target.attr.value, read_before)
             self.bind(target.target, value)
         return True
+
+    def reads_so_far(self) -> dict[str, set[cst.CSTNode]]:
+        """Names of watched state and the places that read it so far."""
+        found: dict[str, set[cst.CSTNode]] = {}
+        for (_, name), event in self.tracked.items():
+            found.setdefault(name, set()).update(event.facts["nodes"] if event is not None else ())
+        return found
+
+    def only_updates(self, name: str, before: dict[str, set[cst.CSTNode]]) -> None:
+        """Reads of state in its own update (`self.k = cat(self.k, x)`) are no reads that reach an output."""
+        for (_, known), event in self.tracked.items():
+            if known == name and event is not None:
+                event.facts["nodes"] &= before.get(name, set())
 
     def annotated_assign(self, node: cst.AnnAssign) -> bool:
         if node.value is not None:
@@ -76,7 +92,10 @@ class Statements(Expressions):
 
     def augmented(self, node: cst.AugAssign) -> bool:
         target = node.target
+        read_before = self.reads_so_far()
         before = self.expr(target)
+        name = target.attr.value if isinstance(target, cst.Attribute) else target.value if isinstance(target, cst.Name) else ""
+        self.only_updates(name, read_before)
         value = self.expr(node.value)
         operator = type(node.operator).__name__.replace("Assign", "")
         if isinstance(target, cst.Subscript) and self.tensor(self.expr(target.value)) is not None:
@@ -177,7 +196,7 @@ class Statements(Expressions):
             name = target.value  # type: ignore[attr-defined]
             env = self.frame.env
             if name in env.globals_:
-                self.emit("write", target, None, owner="global", name=name, form="augment" if augmented else "assign", value=_describe(value))
+                self.emit("write", target, None, owner="global", name=name, form="augment" if augmented else "assign", value=_describe(value), state=(id(env.module), name))
                 module_name = (id(self.frame.function.module), name)
                 known = self._module_values.get(module_name)
                 self._module_values[module_name] = _stateful(value if known is None else join(known, value))
@@ -231,6 +250,9 @@ class Statements(Expressions):
 
     def write_attribute(self, owner: Instance, name: str, value: Value, node: cst.CSTNode, augmented: bool) -> None:
         before = owner.attrs.get(name)
+        if isinstance(value, (Seq, Mapping)) and value.owner == "local" and owner.is_module and value.name == "":
+            if self.muted:
+                value.owner, value.name = "self", name
         if self.muted or owner.owner == "local" and not owner.is_module:
             owner.attrs[name] = value if before is None or not self.frame.uncertain else join(before, value)
             return
@@ -240,7 +262,7 @@ class Statements(Expressions):
         self.emit(
             "write", node, None, owner="self" if owner.is_module or owner.owner == "self" else owner.owner, name=name,
             form="augment" if augmented else "assign", value=_describe(value), had=_describe(before) if before is not None else "nothing",
-            instance=id(owner), **facts,
+            state=(id(owner), name), **facts,
         )  # fmt: skip
         state = _stateful(value)
         owner.attrs[name] = state if before is None else join(before if type(before) is not Const else Const(before.value, True, before.src), state)

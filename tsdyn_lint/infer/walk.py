@@ -56,6 +56,8 @@ class Core:
         self.steps = 0
         self.frame: Frame = None  # type: ignore[assignment]
         self._module_values: dict[tuple[int, str], Value] = {}
+        self.tracked: dict[tuple[int, str], Event | None] = {}
+        """State that calls write: (owner, name) -> the event of its reads. An entry that writes is walked a second time."""
 
     # --- events
 
@@ -89,6 +91,34 @@ class Core:
             for event in src:
                 if not any(u.kind == kind and u.node is node for u in event.uses):
                     event.uses.append(Use(kind, node, self.frame.piece, self.frame.function))
+
+    def track(self, owner: int, name: str, value: Value, node: cst.CSTNode) -> Value:
+        """`value`, read from state that calls write: marked, so that its uses are seen."""
+        key = (owner, name)
+        if self.muted or key not in self.tracked:
+            return value
+        event = self.tracked[key]
+        if event is None:
+            frame = self.frame
+            event = self.tracked[key] = Event("state-read", node, frame.piece, frame.function, frame.stack, frame.entry, {"nodes": set()})
+        event.facts["nodes"].add(node)
+        mark = frozenset([event])
+        kind = type(value)
+        if kind is Const:
+            return Const(value.value, True, value.src | mark)  # type: ignore[union-attr]
+        if kind is Scalar:
+            return Scalar(value.type, value.origin, value.src | mark)  # type: ignore[union-attr]
+        if kind is Unknown:
+            return Unknown(value.src | mark)
+        event.facts["opaque"] = True
+        return value
+
+    def read_kinds(self, owner: int, name: str) -> frozenset[str]:
+        """How a piece of state is used by those who read it; "value" where it is more than a number."""
+        event = self.tracked.get((owner, name))
+        if event is None or not event.facts["nodes"]:
+            return frozenset()
+        return event.use_kinds | ({"value"} if event.facts.get("opaque") else frozenset())
 
     # --- names
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Callable, Union
+from typing import Callable, Iterable, Union
 
 import libcst as cst
 
@@ -102,6 +102,20 @@ class Program:
     def loaded(self) -> list[Module]:
         """The modules read so far."""
         return [m for m in self._by_path.values() if isinstance(m, Module)]
+
+    def dependencies(self, paths: Iterable[Path]) -> dict[Path, frozenset[Path]]:
+        """For each file, the other files that its verdict was read from, directly or through what they import."""
+        found: dict[Path, frozenset[Path]] = {}
+        for path in paths:
+            seen: set[Path] = set()
+            todo = [path]
+            while todo:
+                for other in self.read_by.get(todo.pop(), ()):
+                    if other not in seen:
+                        seen.add(other)
+                        todo.append(other)
+            found[path] = frozenset(seen - {path})
+        return found
 
     # --- names
 

@@ -1,0 +1,68 @@
+"""TSD5xx and TSD6xx: sizes and other facts about the example that guards check and traces bake in."""
+
+from __future__ import annotations
+
+from tsdyn_lint.checks.registry import E, R, T, check
+from tsdyn_lint.findings import Engine
+from tsdyn_lint.infer.events import Event
+
+
+@check("TSD501", "loop")
+def loop_over_size(event: Event) -> set[Engine] | None:
+    return {R, T} if event.facts["over"] == "size" else None
+
+
+@check("TSD502", "loop")
+def loop_over_tensor(event: Event) -> set[Engine] | None:
+    facts = event.facts
+    return {R, T} if facts["over"] == "tensor" and facts["form"] == "iterate" and not facts.get("data_sized") else None
+
+
+@check("TSD601", "branch")
+def size_branch(event: Event) -> set[Engine] | None:
+    facts = event.facts
+    if facts["test_kind"] != "size" or facts.get("raises_only") or facts["form"] in ("assert", "torch-assert"):
+        return None
+    return {T}
+
+
+@check("TSD602", "size")
+def size_to_constant(event: Event) -> set[Engine] | None:
+    return {T} if event.facts["spelling"] in ("int", "float", "len", "math", "round", "min", "max") else None
+
+
+@check("TSD603", "branch")
+def rank_branch(event: Event) -> set[Engine] | None:
+    facts = event.facts
+    if facts["test_kind"] != "rank" or facts.get("raises_only") or facts["form"] in ("assert", "torch-assert"):
+        return None
+    return {T}
+
+
+@check("TSD604", "branch")
+def requires_grad_branch(event: Event) -> set[Engine] | None:
+    facts = event.facts
+    return {T, E} if facts["test_kind"] == "grad" and not facts.get("raises_only") else None
+
+
+@check("TSD605", "tensor-attr")
+def data_attribute_read(event: Event) -> set[Engine] | None:
+    facts = event.facts
+    if facts["name"] != "data" or facts["mode"] != "read" or facts["origin"] in ("parameter", "buffer", "constant"):
+        return None
+    return {T, E}
+
+
+@check("TSD606", "size")
+def size_tensor(event: Event) -> set[Engine] | None:
+    return {T} if event.facts["spelling"] == "tensor" else None
+
+
+@check("TSD607", "accumulate")
+def traced_accumulator(event: Event) -> set[Engine] | None:
+    return {T}
+
+
+@check("TSD702", "tensors-to-tensor")
+def tensor_from_tensors(event: Event) -> set[Engine] | None:
+    return {T, E} if event.facts["form"] == "sequence" else None

@@ -1,0 +1,301 @@
+"""Where captures begin: the forward of each module class, and functions that the file compiles, scripts, traces or exports."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Callable, Iterator
+
+import libcst as cst
+
+from tsdyn_lint.findings import Engine
+from tsdyn_lint.infer.calls import Args
+from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, LIKELY, Event, Hypothesis
+from tsdyn_lint.infer.frames import Env, Frame
+from tsdyn_lint.infer.library_calls import LibraryCalls
+from tsdyn_lint.infer.values import NOTHING, UNKNOWN, Const, Either, Func, Mapping, Seq, Tensor, Unknown, Value
+from tsdyn_lint.infer.walk import OutOfBudget, _level
+from tsdyn_lint.resolve import Class, Function, Imported, Module, Program
+from tsdyn_lint.torchdata.load import TorchData
+
+CAPTURES = {
+    "torch.compile": frozenset({Engine.DYNAMO, Engine.RECOMPILE}),
+    "torch.jit.script": frozenset({Engine.SCRIPT}),
+    "torch.jit.trace": frozenset({Engine.TRACE}),
+    "torch.jit.trace_module": frozenset({Engine.TRACE}),
+    "torch.export.export": frozenset({Engine.EXPORT}),
+    "torch.export.draft_export": frozenset({Engine.EXPORT}),
+    "torch.export.export_for_training": frozenset({Engine.EXPORT}),
+    "torch._dynamo.optimize": frozenset({Engine.DYNAMO, Engine.RECOMPILE}),
+}
+_SCRIPTED = frozenset({"torch.jit.script", "torch.jit.script_if_tracing"})
+_IGNORED = frozenset({"torch.jit.ignore", "torch.jit.unused"})
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A call or decorator that captures something: which engines, and the plain name of what is captured."""
+
+    engines: frozenset[Engine]
+    name: str
+    row: int
+    fullgraph: bool = False
+
+
+def captures(module: Module) -> list[Capture]:
+    """The capture calls and decorators of a file, wherever they stand."""
+    syntax = module.tree.syntax
+    if syntax is None:
+        return []
+    found = []
+    for node in ast.walk(syntax):
+        if isinstance(node, ast.Call):
+            engines = CAPTURES.get(_dotted(node.func, module))
+            if engines:
+                target = node.args[0] if node.args else None
+                full = any(k.arg == "fullgraph" and isinstance(k.value, ast.Constant) and k.value.value is True for k in node.keywords)
+                found.append(Capture(engines, _plain_name(target), node.lineno, full))
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            for decorator in node.decorator_list:
+                called = decorator.func if isinstance(decorator, ast.Call) else decorator
+                engines = CAPTURES.get(_dotted(called, module))
+                if engines:
+                    full = isinstance(decorator, ast.Call) and any(k.arg == "fullgraph" and isinstance(k.value, ast.Constant) and k.value.value is True for k in decorator.keywords)
+                    found.append(Capture(engines, node.name, node.lineno, full))
+    return found
+
+
+def _dotted(node: ast.expr, module: Module) -> str:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+
+    symbol = module.symbols.get(node.id)
+    head = symbol.dotted if isinstance(symbol, Imported) else node.id
+    return ".".join([head, *reversed(parts)])
+
+
+def _plain_name(node: ast.expr | None) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Call):
+        return _plain_name(node.func)
+    return ""
+
+
+class Walk(LibraryCalls):
+    """The whole walk: every class of this chain adds one kind of syntax or library."""
+
+
+def walk(program: Program, modules: list[Module], torch: TorchData, wanted: Callable[[str], bool], fail: Callable[[Function, BaseException], None]) -> list[Event]:
+    """Events of everything that captures reach from the entry points of `modules`. `fail` hears of an entry's internal error."""
+    walker = Walk(program, torch, wanted)
+    for module in modules:
+        for entry in entries(program, module):
+            walker.steps = 0
+            try:
+                entry.run(walker)
+            except OutOfBudget:
+                pass
+            except RecursionError as error:
+                fail(entry.function, error)
+            except Exception as error:
+                fail(entry.function, error)
+            walker._active.clear()
+            walker.muted = 0
+            walker._building.clear()
+    for event in walker.events.values():
+        if event.kind == "write" and "state" in event.facts:
+            event.facts["reads"] = walker.read_kinds(*event.facts["state"])
+    return list(walker.events.values())
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A function that a capture starts at; `cls` for the forward of a module."""
+
+    function: Function
+    cls: Class | None
+    confidence: int = CERTAIN
+    engines: frozenset[Engine] = ALL_ENGINES
+
+    @property
+    def name(self) -> str:
+        owner = self.cls.qualname if self.cls is not None else ""
+        return ".".join(p for p in (self.function.module.name if self.cls is None else self.cls.module.name, owner, self.function.name if self.cls else self.function.qualname) if p)
+
+    def run(self, walker: Walk) -> None:
+        module = self.cls.module if self.cls is not None else self.function.module
+        level = _level(module, self.cls)
+        frame = Frame(level, module.tree.skeleton, Env(module), (), self.name, self.confidence, self.engines)
+        with walker.inside(frame):
+            self_value: Value | None = None
+            if self.cls is not None:
+                self_value = self.build(walker)
+            args = forward_arguments(walker, self.function, self_value is not None)
+            walker.call_function(Func(self.function, self_value), args, None)
+            written = {e.facts["state"] for e in walker.events.values() if e.kind == "write" and "state" in e.facts}
+            if not written <= walker.tracked.keys():
+                # a second call finds what the first one wrote: walk it too, now watching what is read of it
+                walker.tracked.update({state: None for state in written if state not in walker.tracked})
+                walker.forget_calls()
+                walker.call_function(Func(self.function, self_value), args, None)
+
+    def build(self, walker: Walk) -> Value:
+        assert self.cls is not None
+        init = walker.program.class_member(self.cls, "__init__")
+        args = constructor_arguments(walker, init) if isinstance(init, Function) else Args()
+        with walker.quietly():
+            return walker.instantiate(self.cls, args, None)
+
+
+def entries(program: Program, module: Module) -> Iterator[Entry]:
+    """The entry points of one file."""
+    subclasses = program.subclasses_known()
+    named = captures(module)
+    any_class = False
+    for cls in module.classes:
+        if not program.is_nn_module(cls):
+            continue
+        forward = program.class_member(cls, "forward")
+        if not isinstance(forward, Function):
+            continue
+        any_class = True
+        if cls in subclasses and _is_abstract(cls):
+            continue
+        if forward.decorator_names & _IGNORED:
+            continue
+        yield Entry(forward, cls)
+    by_name = {c.name: c for c in named if c.name}
+    any_function = False
+    for function in module.functions:
+        if function.name in by_name or function.decorator_names & CAPTURES.keys():
+            any_function = True
+            scripted = bool(function.decorator_names & _SCRIPTED)
+            yield Entry(function, None, CERTAIN, frozenset({Engine.SCRIPT}) if scripted else ALL_ENGINES)
+    if not any_class and not any_function and not named:
+        for function in module.functions:
+            if _takes_tensors(function):
+                yield Entry(function, None, LIKELY)
+
+
+def _is_abstract(cls: Class) -> bool:
+    """Whether some method of the class is only a place for subclasses to fill."""
+    for method in cls.methods.values():
+        if any(n.endswith("abstractmethod") for n in method.decorator_names):
+            return True
+        statements, _ = method.body
+        last = statements[-1] if statements else None
+        if isinstance(last, cst.SimpleStatementLine) and len(statements) <= 2:
+            for small in last.body:
+                if isinstance(small, cst.Raise) and small.exc is not None:
+                    raised = small.exc.func if isinstance(small.exc, cst.Call) else small.exc
+                    if isinstance(raised, cst.Name) and raised.value == "NotImplementedError":
+                        return True
+    return False
+
+
+_TENSOR_USES = frozenset({"shape", "size", "view", "sum", "mean", "unsqueeze", "squeeze", "permute", "transpose", "dim", "reshape", "device", "item", "float", "long"})
+
+
+def _takes_tensors(function: Function) -> bool:
+    """Whether a parameter of the function is used as only a tensor can be."""
+    names = {p.name.value for p in (*function.node.params.params, *function.node.params.posonly_params)}
+    todo: list[cst.CSTNode] = list(function.body[0])
+    while todo:
+        node = todo.pop()
+        if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.value.value in names and node.attr.value in _TENSOR_USES:
+            return True
+        if isinstance(node, cst.Call) and (function.module.dotted(node.func) or "").startswith("torch.") and any(isinstance(a.value, cst.Name) and a.value.value in names for a in node.args):
+            return True
+        todo.extend(node.children)
+    return False
+
+
+def forward_arguments(walker: Walk, function: Function, is_method: bool) -> Args:
+    """What an entry point is called with: tensors, unless annotations, defaults or (later) uses say otherwise."""
+    parameters = function.node.params
+    positional = [*parameters.posonly_params, *parameters.params]
+    if is_method and not function.is_static:
+        positional = positional[1:]
+    args = Args()
+    for index, parameter in enumerate(positional):
+        args.pos.append(entry_value(walker, parameter, function, first=index == 0))
+    for parameter in parameters.kwonly_params:
+        args.kw[parameter.name.value] = entry_value(walker, parameter, function, first=False)
+    if isinstance(parameters.star_arg, cst.Param):
+        args.rest = Tensor(intermediate=False)
+    args.open = parameters.star_kwarg is not None
+    return args
+
+
+def entry_value(walker: Walk, parameter: cst.Param, function: Function, first: bool) -> Value:
+    """The value of one parameter of an entry point."""
+    annotated: Value = UNKNOWN
+    if parameter.annotation is not None:
+        annotated = walker.annotated(parameter.annotation.annotation, function.module)
+    name = parameter.name.value
+    guess: Value
+    if parameter.annotation is not None:
+        guess = _as_argument(annotated)
+    elif first:
+        guess = Tensor(intermediate=False)
+    else:
+        guess = Tensor(hypothesis=Hypothesis(name), intermediate=False)
+    if parameter.default is None:
+        return guess
+    with walker.inside(Frame(function, function.header_piece, Env(function.module))), walker.quietly():
+        default = walker.expr(parameter.default)
+    if type(default) is Const and default.value is None:
+        if first and parameter.annotation is None:
+            return guess
+        rest = tuple(v for v in (guess.options if type(guess) is Either else (guess,)) if not (type(v) is Const and v.value is None))
+        if first and rest:
+            return rest[0] if len(rest) == 1 else Either(rest)
+        return Either((Const(None, True), *rest)) if rest else Const(None, True)
+    if type(default) is Const:
+        return Const(default.value, True)
+    if isinstance(default, (Seq, Mapping)):
+        default.owner, default.name = "default", name
+        return default
+    return default if type(default) is not Unknown else guess
+
+
+def _as_argument(value: Value) -> Value:
+    """An annotated value, marked as an input rather than an intermediate."""
+    if type(value) is Tensor:
+        return Tensor(value.dtype, None, "data", value.numpy, intermediate=False)
+    if type(value) is Either:
+        return Either(tuple(_as_argument(v) for v in value.options))
+    return value
+
+
+def constructor_arguments(walker: Walk, init: Function) -> Args:
+    """Unknown constructor arguments; defaults and annotations say what is likely."""
+    args = Args()
+    parameters = init.node.params
+    for parameter in [*parameters.posonly_params, *parameters.params][1:]:
+        args.pos.append(constructor_value(walker, parameter, init))
+    for parameter in parameters.kwonly_params:
+        args.kw[parameter.name.value] = constructor_value(walker, parameter, init)
+    if isinstance(parameters.star_arg, cst.Param):
+        args.rest = UNKNOWN
+    args.open = parameters.star_kwarg is not None
+    return args
+
+
+def constructor_value(walker: Walk, parameter: cst.Param, init: Function) -> Value:
+    annotated: Value = UNKNOWN
+    if parameter.annotation is not None:
+        annotated = walker.annotated(parameter.annotation.annotation, init.module)
+    if parameter.default is None:
+        return annotated
+    with walker.inside(Frame(init, init.header_piece, Env(init.module))), walker.quietly():
+        default = walker.expr(parameter.default)
+    return Const(default.value, True) if type(default) is Const else default
+
+
+__all__ = ["NOTHING", "Capture", "Entry", "Walk", "captures", "entries", "walk"]

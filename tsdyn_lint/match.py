@@ -1,0 +1,183 @@
+"""Events -> findings: each rule's `[match]` table, or its check, decides; the page gives the words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import translate
+from typing import Any
+
+import libcst as cst
+
+from tsdyn_lint.checks import CHECKS, Check, Verdict
+from tsdyn_lint.findings import Engine, Finding, Related, Severity
+from tsdyn_lint.infer.events import CONFIDENCE, Event, Step
+from tsdyn_lint.parse import Piece
+from tsdyn_lint.rulebook import Rule, RuleBook
+
+_SHOWN = 60
+_EMPTY = cst.Module([])
+
+
+@dataclass(frozen=True)
+class _Condition:
+    fact: str
+    values: frozenset[Any]
+    pattern: re.Pattern[str] | None
+
+    def holds(self, event: Event) -> bool:
+        value = event.facts.get(self.fact)
+        if value in self.values:
+            return True
+        return self.pattern is not None and isinstance(value, str) and self.pattern.match(value) is not None
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A `[match]` table made ready."""
+
+    kinds: frozenset[str]
+    conditions: tuple[_Condition, ...]
+
+    def verdict(self, event: Event, rule: Rule) -> Verdict | None:
+        if all(c.holds(event) for c in self.conditions):
+            return Verdict(frozenset(rule.engines))
+        return None
+
+
+@dataclass(frozen=True)
+class Matcher:
+    """All rules of a run, by the kind of event they look at."""
+
+    rules: Mapping[str, list[tuple[Rule, Callable[[Event, Rule], Verdict | None]]]]
+    targets: re.Pattern[str]
+    _known: dict[str, bool] = field(default_factory=dict)
+
+    def wants(self, dotted: str) -> bool:
+        """Whether some rule looks at calls of that dotted name."""
+        found = self._known.get(dotted)
+        if found is None:
+            found = self._known[dotted] = self.targets.match(dotted) is not None
+        return found
+
+    def findings(self, events: Iterable[Event], engines: frozenset[Engine], version: tuple[int, int]) -> Iterator[Finding]:
+        """What the rules say of the events, for these engines and this torch."""
+        for event in events:
+            if not event.judged:
+                continue
+            for rule, decide in self.rules.get(event.kind, ()):
+                if not rule.holds_for(version):
+                    continue
+                verdict = decide(event, rule)
+                if verdict is None:
+                    continue
+                hit = verdict.engines & event.engines & engines
+                if hit:
+                    yield _finding(event, rule, verdict, hit)
+
+
+def matcher(rulebook: RuleBook) -> Matcher:
+    """The rule book made ready for matching."""
+    rules: dict[str, list[tuple[Rule, Callable[[Event, Rule], Verdict | None]]]] = {}
+    targets: list[str] = []
+    for rule in rulebook:
+        if rule.match is not None:
+            table = _table(rule.match)
+            targets += _as_list(rule.match.get("target", ()))
+            for kind in table.kinds:
+                rules.setdefault(kind, []).append((rule, table.verdict))
+        elif rule.code in CHECKS:
+            check: Check = CHECKS[rule.code]
+            targets += check.targets
+            for kind in check.kinds:
+                rules.setdefault(kind, []).append((rule, check.decide))
+    pattern = "|".join(translate(t) for t in sorted(set(targets))) or r"(?!)"
+    return Matcher(rules, re.compile(pattern))
+
+
+def _table(match: Mapping[str, Any]) -> _Table:
+    conditions = []
+    for fact, allowed in match.items():
+        if fact == "event":
+            continue
+        values = allowed if isinstance(allowed, list) else [allowed]
+        globs = [v for v in values if isinstance(v, str) and any(c in v for c in "*?[")]
+        plain = frozenset(v for v in values if v not in globs)
+        conditions.append(_Condition(fact, plain, re.compile("|".join(map(translate, globs))) if globs else None))
+    return _Table(frozenset(_as_list(match["event"])), tuple(conditions))
+
+
+def _as_list(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def _finding(event: Event, rule: Rule, verdict: Verdict, engines: frozenset[Engine]) -> Finding:
+    start, end = event.piece.span(event.node)
+    ordered = tuple(e for e in Engine if e in engines)
+    return Finding(
+        code=rule.code,
+        name=rule.name,
+        message=_message(event, rule, verdict, ordered),
+        severity=verdict.severity or rule.severity,
+        filename=str(event.module.path),
+        start=start,
+        end=end,
+        engines=ordered,
+        confidence=CONFIDENCE[min(event.judged, verdict.confidence)],
+        gb=rule.gb if Engine.DYNAMO in engines else (),
+        entry=event.entry or None,
+        related=tuple(_related(event)),
+        scope=event.scope,
+    )
+
+
+def _related(event: Event) -> Iterator[Related]:
+    """The calls on the way from the entry point, outermost first, then where a value that was read is used."""
+    for step in event.stack:
+        yield _place(step.node, step.piece, step, f"called from `{step.caller.qualname}`")
+    for use in event.uses:
+        if use.kind in ("branch", "loop", "index", "shape", "while", "if") and use.node is not event.node:
+            yield _place(use.node, use.piece, use, {"branch": "decides a branch", "loop": "decides a loop"}.get(use.kind, f"used here ({use.kind})"))
+
+
+def _place(node: cst.CSTNode, piece: Piece, at: Any, message: str) -> Related:
+    start, end = piece.span(node)
+    function = at.caller if isinstance(at, Step) else at.function
+    return Related(str(function.module.path), start, end, message)
+
+
+def source_text(node: cst.CSTNode) -> str:
+    """The code of a node on one line, cut to a length that fits a message."""
+    text = " ".join(_EMPTY.code_for_node(node).split())
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3].rstrip() + "..."
+
+
+def _message(event: Event, rule: Rule, verdict: Verdict, engines: tuple[Engine, ...]) -> str:
+    """One line: what it is, what happens in each capture, what to write instead."""
+    facts = {**event.facts, **verdict.facts, "code": source_text(event.node), "function": event.function.name}
+    head = rule.message.format_map(_Facts(facts))
+    effects = [f"{e.value} {_effect(event, rule, verdict, e)}" for e in engines if e.value in rule.effect or e is Engine.DYNAMO]
+    parts = [head, *(["; ".join(effects)] if effects else [])]
+    text = ": ".join(parts) if len(parts) > 1 and ":" not in head else " - ".join(parts)
+    return f"{text}. {rule.advice[:1].upper()}{rule.advice[1:]}" if rule.advice else text
+
+
+def _effect(event: Event, rule: Rule, verdict: Verdict, engine: Engine) -> str:
+    said = verdict.effects.get(engine) or rule.effect.get(engine.value, "splits the graph")
+    if engine is not Engine.DYNAMO:
+        return said
+    if event.skips and "whole function" not in said:
+        where = {"loop": "a loop", "try": "a try", "with": "a with that it cannot resume in"}[event.skips]
+        return f"runs all of `{event.function.name}` without a graph (it cannot resume inside {where})"
+    if event.repeated:
+        return f"{said}, in each of the layers"
+    return said
+
+
+class _Facts(dict[str, Any]):
+    def __missing__(self, key: str) -> str:
+        return f"{{{key}}}"
+
+
+__all__ = ["Matcher", "Severity", "matcher", "source_text"]
