@@ -44,7 +44,7 @@ def analyse(files: Sequence[Source], settings: Settings, rulebook: RuleBook) -> 
         try:
             modules.append(program.load(source.path))
         except ParseFailure as failure:
-            findings.append(syntax_finding(source, failure.message, failure.row, failure.column))
+            findings.append(syntax_finding(source.path, failure.message, failure.row, failure.column))
     rules = matcher(rulebook)
     errors: list[tuple[Function, BaseException]] = []
     events = walk(program, modules, load(settings.torch_version), rules.wants, lambda f, e: errors.append((f, e)))

@@ -384,7 +384,7 @@ class Tensors(Instances):
                 elif type(option) is Seq and option.kind == "list":
                     inner = option.items if option.items is not None else [option.elem]
                     if inner and all(type(v) is Const and isinstance(v.value, bool) for v in inner):
-                        self.emit("dynshape", node, owner, op="bool-list", target="torch.Tensor.__getitem__", spelling="index", origin=owner.origin)
+                        self.emit("dynshape", node, owner, op="mask-index", target="torch.Tensor.__getitem__", spelling="index", origin=owner.origin)
                     rank = None
             if type(part) is Const and part.value is None:
                 rank = rank + 1 if rank is not None else None
@@ -402,10 +402,10 @@ class Tensors(Instances):
     def mask_read(self, mask: Tensor, value: Value, node: cst.CSTNode) -> bool:
         """Indexing with a tensor: with a mask the result's length depends on data."""
         if mask.dtype == "bool":
-            self.emit("dynshape", node, mask, op="mask", target="torch.Tensor.__getitem__", spelling="index", origin=mask.origin)
+            self.emit("dynshape", node, mask, op="mask-index", target="torch.Tensor.__getitem__", spelling="index", origin=mask.origin)
             return True
         if mask.dtype is None and mask.origin != "constant" and _mask_name(node):
-            self.emit("dynshape", node, mask, LIKELY, op="mask", target="torch.Tensor.__getitem__", spelling="index", origin=mask.origin)
+            self.emit("dynshape", node, mask, LIKELY, op="mask-index", target="torch.Tensor.__getitem__", spelling="index", origin=mask.origin)
             return True
         return mask.data_sized
 
