@@ -1,0 +1,235 @@
+"""The command line as CONTRACT promises it: what is linted, what is said, how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, Project, run_cli
+
+from tsdyn_lint import __version__
+
+MODEL = "import torch\n\n\ndef forward(x):\n    print(x)\n    return x\n"
+
+
+def test_findings_exit_with_1_and_a_clean_project_with_0(project: Project, prints: None) -> None:
+    project.write("model.py", MODEL)
+    assert project.run().exit_code == 1
+    project.write("model.py", MODEL.replace("print(x)", "pass"))
+    assert project.run().exit_code == 0
+
+
+def test_no_files_is_success_and_says_so(project: Project) -> None:
+    result = project.run()
+    assert result.exit_code == 0
+    assert "No files to lint." in result.stdout
+
+
+def test_a_missing_path_is_wrong_usage(project: Project) -> None:
+    result = project.run("nope.py")
+    assert result.exit_code == 2
+    assert "nope.py: no such file or folder" in result.stderr
+
+
+def test_check_is_the_same_as_no_verb(project: Project, prints: None) -> None:
+    project.write("model.py", MODEL)
+    assert project.run("check", "--no-cache", "-o", "json").stdout == project.run("-o", "json").stdout
+
+
+def test_an_unparsable_file_is_a_finding_and_the_others_are_still_linted(project: Project, prints: None) -> None:
+    project.write("bad.py", "import torch\ndef f(:\n")
+    project.write("model.py", MODEL)
+    project.write("no_torch.py", "x = (\n")
+    project.write("odd.py", b"import torch\nx = '\xff'\n")
+    result = project.run("-o", "json")
+    assert result.exit_code == 1
+    found = [(Path(f["filename"]).name, f["code"]) for f in json.loads(result.stdout)]
+    assert found == [("bad.py", "TSD000"), ("model.py", "TSD301"), ("no_torch.py", "TSD000"), ("odd.py", "TSD000")]
+
+
+def test_files_without_torch_are_not_analysed(project: Project, prints: None) -> None:
+    project.write("plain.py", "print(1)\n")
+    assert project.rows() == []
+
+
+def test_info_never_fails(project: Project, prints: None) -> None:
+    project.write("model.py", "import torch\nprint(1)  # notice\n")
+    result = project.run("-o", "json")
+    assert [finding["severity"] for finding in json.loads(result.stdout)] == ["info"]
+    assert result.exit_code == 0
+
+
+def test_exit_zero(project: Project, prints: None) -> None:
+    project.write("model.py", MODEL)
+    assert project.run("--exit-zero").exit_code == 0
+
+
+def test_an_internal_error_costs_one_file_and_exits_with_2(project: Project, prints: None) -> None:
+    project.write("a.py", "import torch\nprint(1)\n")
+    project.write("b.py", "import torch\nexplode = 1\n")
+    result = project.run("-o", "json", "--exit-zero", "--select", "TSD3")
+    found = {Path(finding["filename"]).name: finding for finding in json.loads(result.stdout)}
+    assert found["a.py"]["code"] == "TSD301"
+    assert found["b.py"]["code"] == "TSD099"
+    assert "RuntimeError: exploded (conftest.py:" in found["b.py"]["message"]
+    assert result.exit_code == 2
+
+
+def test_possible_findings_need_to_be_asked_for(project: Project, prints: None) -> None:
+    project.write("model.py", "import torch\nprint(1)  # unsure\nprint(2)\n")
+    assert project.rows() == [("TSD301", 3)]
+    assert project.rows("--min-confidence", "possible") == [("TSD301", 2), ("TSD301", 3)]
+    assert project.rows("--min-confidence", "certain") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "codes"),
+    [
+        (("--select", "TSD3"), {"TSD301"}),
+        (("--select", "print-call"), {"TSD301"}),
+        (("--select", "TSD0"), {"TSD000"}),
+        (("--ignore", "TSD301"), {"TSD000"}),
+        (("--ignore", "print-call,syntax-error"), set()),
+        (("--select", "TSD0", "--extend-select", "TSD301"), {"TSD000", "TSD301"}),
+        (("--select", "TSD3", "--ignore", "TSD301"), set()),
+        (("--ignore", "TSD3", "--select", "TSD301"), {"TSD301"}),
+        (("--extend-ignore", "TSD000"), {"TSD301"}),
+    ],
+)
+def test_selection_by_code_prefix_and_name(
+    project: Project, prints: None, options: tuple[str, ...], codes: set[str]
+) -> None:
+    project.write("model.py", MODEL)
+    project.write("bad.py", "def f(:\n")
+    assert {code for code, _ in project.rows(*options)} == codes
+
+
+def test_an_unknown_rule_is_wrong_usage_with_a_suggestion(project: Project) -> None:
+    result = project.run("--select", "prnt-call")
+    assert result.exit_code == 2
+    assert "did you mean `print-call`?" in result.stderr
+
+
+def test_standard_input(project: Project, prints: None) -> None:
+    found = project.json("-", "--stdin-filename", "pkg/model.py", stdin=MODEL)
+    assert [(finding["filename"], finding["location"]["row"]) for finding in found] == [
+        (str(project.folder / "pkg/model.py"), 5)
+    ]
+    assert "-:5:5: TSD301" in project.run("-", "-o", "concise", stdin=MODEL).stdout
+
+
+def test_standard_input_uses_the_configuration_near_its_name(project: Project, prints: None) -> None:
+    project.write("pkg/tsdyn-lint.toml", 'ignore = ["TSD301"]\n')
+    assert project.json("-", "--stdin-filename", "pkg/model.py", stdin=MODEL) == []
+    assert project.json("-", "--stdin-filename", "model.py", stdin=MODEL) != []
+
+
+def test_summary_says_what_was_checked_and_why(project: Project, prints: None) -> None:
+    project.write("model.py", MODEL)
+    out = project.run("--torch-version", "2.12").stdout
+    assert "Found 1 finding in 1 of 1 file.\n" in out
+    assert "[*] 1 can be fixed with --fix.\n" in out
+    assert "Checked dynamo, recompile and script (no capture call seen) for torch 2.12 (set in --torch-version)." in out
+    project.write("train.py", "import torch\nif __name__ == '__main__':\n    torch.jit.trace(1, 2)\n")
+    out = project.run("--torch-version", "2.12").stdout
+    assert "Checked trace (the project calls torch.jit.trace) for" in out
+    out = project.run("--engine", "export,dynamo").stdout
+    assert "Checked dynamo and export (asked for) for" in out
+
+
+def test_quiet_leaves_the_summary_out(project: Project, prints: None) -> None:
+    project.write("model.py", MODEL)
+    out = project.run("-q", "-o", "concise").stdout
+    assert out.count("\n") == 1
+
+
+@pytest.mark.parametrize("engine", ["dynam", "", "dynamo,bogus"])
+def test_a_wrong_engine_is_wrong_usage(project: Project, engine: str) -> None:
+    result = project.run("--engine", engine or ",")
+    assert result.exit_code == (2 if engine else 0)
+
+
+@pytest.mark.parametrize("version", ["2", "two", "1.13", "2.99"])
+def test_a_wrong_torch_version_is_wrong_usage(project: Project, version: str) -> None:
+    assert project.run("--torch-version", version).exit_code == 2
+
+
+def test_statistics(project: Project, prints: None) -> None:
+    project.write("model.py", MODEL + "print(1)\n")
+    result = project.run("--statistics")
+    assert "2\tTSD301\t[*] print-call (dynamo 2, trace 2)" in result.stdout
+    assert result.exit_code == 1
+    rows = json.loads(project.run("--statistics", "-o", "json").stdout)
+    assert [(row["code"], row["count"], row["fixable"]) for row in rows] == [("TSD301", 2, 2)]
+
+
+def test_show_files_and_show_settings(project: Project) -> None:
+    model = project.write("model.py", MODEL)
+    project.write("notes.txt", "torch")
+    assert project.run("--show-files").stdout == f"{model}\n"
+    assert 'torch-version = "2.14"  # set in --torch-version' in project.run(
+        "--show-settings", "--torch-version", "2.14"
+    ).stdout
+
+
+def test_colour(project: Project, prints: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.write("model.py", MODEL)
+    assert "\033[" not in project.run().stdout
+    assert "\033[" in project.run("--color", "always").stdout
+    assert "\033[" in project.run(env={"FORCE_COLOR": "1", "NO_COLOR": "1"}).stdout
+    assert "\033[" not in project.run("--color", "never", env={"FORCE_COLOR": "1"}).stdout
+
+
+def test_rule_prints_a_page_by_code_or_name(project: Project) -> None:
+    page = project.run("rule", "TSD301").stdout
+    assert page.startswith("# print-call (TSD301)\n")
+    assert "## Why it breaks" in page
+    assert project.run("rule", "print-call").stdout == page
+    assert project.run("rule", "TSD9999").exit_code == 2
+    assert project.run("rule").exit_code == 2
+    assert {"TSD000", "TSD301"} <= {rule["code"] for rule in json.loads(project.run("rule", "--all", "--output-format", "json").stdout)}
+
+
+def test_version(project: Project) -> None:
+    assert project.run("--version").stdout == f"tsdyn-lint {__version__}\n"
+
+
+def test_clean_removes_caches(project: Project) -> None:
+    project.write("pkg/.tsdyn_cache/0.1.0/x", "x")
+    result = project.run("clean")
+    assert result.exit_code == 0
+    assert not (project.folder / "pkg/.tsdyn_cache").exists()
+    assert (project.folder / "pkg").exists()
+
+
+def test_real_processes(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("def f(:\n")
+    done = run_cli("-o", "concise", "--isolated", "--no-cache", ".", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("bad.py:1:7: TSD000 ")
+    assert run_cli("nope", cwd=tmp_path).returncode == 2
+    assert run_cli("--bogus", cwd=tmp_path).returncode == 2
+    assert run_cli("-", "-q", cwd=tmp_path, stdin="x = 1\n").returncode == 0
+
+
+def test_a_pool_of_processes_finds_the_same(tmp_path: Path) -> None:
+    for number in range(6):
+        (tmp_path / f"m{number}.py").write_text("import torch\n" + "x = 1  # filler of some length\n" * 1500 + "y = (\n")
+    one = run_cli("-o", "json", "-j", "1", "--no-cache", cwd=tmp_path)
+    two = run_cli("-o", "json", "-j", "2", "--no-cache", cwd=tmp_path)
+    assert len(json.loads(one.stdout)) == 6
+    assert one.stdout == two.stdout
+
+
+def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    for number in range(300):
+        (tmp_path / f"m{number}.py").write_text("x = (\n")
+    script = f"{sys.executable} -m tsdyn_lint --no-cache -o json | head -c 10"
+    done = subprocess.run(
+        script, shell=True, cwd=tmp_path, capture_output=True, text=True, env={"PYTHONPATH": str(REPOSITORY), "PATH": "/usr/bin:/bin"}
+    )
+    assert done.stderr == ""
