@@ -108,7 +108,9 @@ def _finding(source: Source, row: int, line: str) -> Finding:
     )
 
 
-def run_cli(*args: str, cwd: Path, env: dict[str, str] | None = None, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+def run_cli(
+    *args: str, cwd: Path, env: dict[str, str] | None = None, stdin: str | None = None
+) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "tsdyn_lint", *args],

@@ -108,8 +108,10 @@ def check_syntax(source: Source) -> Finding | None:
         return None
     except SyntaxError as problem:
         failure = syntax_finding(source.path, problem.msg or "invalid syntax", problem.lineno or 1, problem.offset or 1)
+        if "too many nested" in problem.msg:  # libcst has no such limit, and overflows the stack
+            return failure
     except (ValueError, RecursionError, MemoryError, OverflowError) as problem:
-        failure = syntax_finding(source.path, str(problem) or type(problem).__name__)
+        return syntax_finding(source.path, str(problem) or type(problem).__name__)
     import libcst
 
     try:

@@ -79,4 +79,4 @@ def _allows(operator: str, bound: Version, patch: int, version: Version) -> bool
         return version < bound or (version == bound and patch > 0)
     if operator == ">":
         return version >= bound if patch else version > bound
-    return version != bound or patch > 0
+    return True  # `!=` takes out one patch release

@@ -24,7 +24,9 @@ CAPTURES: dict[str, frozenset[Engine]] = {
     "torch.export.export": frozenset({Engine.EXPORT}),
 }
 _MAYBE = re.compile(
-    rb"\b(?:compile|optimize|script|script_if_tracing|trace|trace_module|export)\b\s*(?:\(|$)", re.MULTILINE
+    rb"\btorch\s*\.\s*(?:compile|jit|export|_dynamo)\b"
+    rb"|\bfrom\s+torch[\w.]*\s+import\b[^;#]{0,300}?\b(?:compile|jit|export|_dynamo|script|trace|trace_module)\b"
+    rb"|\bimport\s+torch\s+as\b"
 )
 
 

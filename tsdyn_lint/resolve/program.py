@@ -14,7 +14,14 @@ Definition = Union[Symbol, Module, str]
 """What a dotted name stands for; a plain string is a name outside of the program (`torch.nn.Linear`)."""
 
 _NEVER_READ = frozenset({"torch", "numpy", "typing", "libcst"})
-_NEVER_MODULES = ("torch.autograd.Function", "torch.utils.data.", "torch.optim.", "torch.distributions.", "enum.", "abc.")
+_NEVER_MODULES = (
+    "torch.autograd.Function",
+    "torch.utils.data.",
+    "torch.optim.",
+    "torch.distributions.",
+    "enum.",
+    "abc.",
+)
 _MODULE_LIKE = ("Module", "Model", "Layer", "Block", "Net", "Network", "Encoder", "Decoder", "Backbone")
 
 
@@ -152,7 +159,9 @@ class Program:
             return found
         return dotted
 
-    def member(self, owner: Definition | None, name: str, _seen: frozenset[tuple[str, str]] = frozenset()) -> Definition | None:
+    def member(
+        self, owner: Definition | None, name: str, _seen: frozenset[tuple[str, str]] = frozenset()
+    ) -> Definition | None:
         """`owner.name` for a module, a class or an outside name."""
         if isinstance(owner, str):
             return f"{owner}.{name}"
@@ -220,10 +229,13 @@ class Program:
                 if base.startswith("torch.nn.") or base.endswith((".LightningModule", ".PreTrainedModel")):
                     return True
         outside = [b for b in self.mro(cls) if isinstance(b, str)]
-        return any(
-            b.rpartition(".")[2].endswith(_MODULE_LIKE) and not b.startswith(("torch.", "typing.", "enum."))
-            for b in outside
-        ) and self.class_member(cls, "forward") is not None
+        return (
+            any(
+                b.rpartition(".")[2].endswith(_MODULE_LIKE) and not b.startswith(("torch.", "typing.", "enum."))
+                for b in outside
+            )
+            and self.class_member(cls, "forward") is not None
+        )
 
     def outside_bases(self, cls: Class) -> tuple[str, ...]:
         """Dotted names of the bases that the program does not contain."""

@@ -1,0 +1,66 @@
+"""What a run must not import, and how long the smallest ones take."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY
+
+HEAVY = {"libcst", "torch", "pygls", "watchfiles", "multiprocessing", "pathspec"}
+
+
+def imported(tmp_path: Path, *args: str) -> set[str]:
+    """The modules a run has imported when it ends."""
+    script = (
+        "import sys\n"
+        f"sys.argv = ['tsdyn-lint', *{list(args)!r}]\n"
+        "from tsdyn_lint.cli import main\n"
+        "try:\n    main()\n"
+        "except SystemExit:\n    print('\\n'.join(sys.modules), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(REPOSITORY), "PATH": "/usr/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stderr.split())
+
+
+def test_the_version_needs_nothing_heavy(tmp_path: Path) -> None:
+    modules = imported(tmp_path, "--version")
+    assert not modules & HEAVY
+    assert not modules & {"tsdyn_lint.session", "tsdyn_lint.rulebook", "tomllib", "json"}
+
+
+def test_a_file_without_torch_needs_nothing_heavy(tmp_path: Path) -> None:
+    (tmp_path / "plain.py").write_text("x = 1\n")
+    assert not imported(tmp_path, "plain.py") & {*HEAVY, "tsdyn_lint.pipeline"}
+
+
+def test_a_file_with_torch_never_imports_torch(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("import torch\n\n\ndef forward(x: torch.Tensor):\n    return x\n")
+    modules = imported(tmp_path, "model.py")
+    assert "tsdyn_lint.pipeline" in modules
+    assert not modules & {"torch", "numpy"}
+
+
+@pytest.mark.slow
+def test_the_version_takes_at_most_2_5_times_the_import_of_click(tmp_path: Path) -> None:
+    environment = {"PYTHONPATH": str(REPOSITORY), "PATH": "/usr/bin"}
+
+    def seconds(*command: str) -> float:
+        times = []
+        for _ in range(7):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, *command], cwd=tmp_path, env=environment, check=True, capture_output=True)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    assert seconds("-m", "tsdyn_lint", "--version") <= 2.5 * seconds("-c", "import click")

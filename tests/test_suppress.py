@@ -1,0 +1,124 @@
+"""Comments that silence: which lines they speak for, and which are for nothing."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Project
+
+OTHER = "# tsdyn: ignore[TSD302]"
+IGNORE = "# tsdyn: ignore[TSD301]"
+
+
+def rows(project: Project, text: str) -> list[tuple[str, int]]:
+    project.write("model.py", "import torch\n" + text)
+    return sorted(project.rows())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"print(1)  {IGNORE}\n",
+        "print(1)  # tsdyn: ignore[print-call]\n",
+        "print(1)  # tsdyn: ignore[TSD3]\n",
+        "print(1)  # tsdyn: ignore[TSD301] -- shown once, on purpose\n",
+        "print(1)  # tsdyn:ignore[ TSD301 ]  # type: ignore\n",
+        "print(1)  # type: ignore  # noqa: TSD301\n",
+        "print(1)  # noqa\n",
+        "print(1)  # NOQA: E501, TSD301\n",
+        "print(1)  # noqa:TSD301,E501\n",
+        f"{IGNORE}\nprint(1)\n",
+        f"{IGNORE}\n\n# and a word\nprint(1)\n",
+        f"x = [\n    print(1),\n    2,\n]  {IGNORE}\n",
+        f"x = [  {IGNORE}\n    2,\n    print(1),\n]\n",
+        f"x = [\n    {IGNORE}\n    2,\n    print(1),\n]\n",
+        f"def f():  {IGNORE}\n    if 1:\n        print(1)\n",
+        f"def f(\n    x,\n    y,  {IGNORE}\n):\n    print(1)\n",
+        f"class A:  {IGNORE}\n    def f(self):\n        print(1)\n",
+        f"{IGNORE}\n@torch.compile\ndef f():\n    print(1)\n",
+        f"@torch.compile  {IGNORE}\ndef f():\n    print(1)\n",
+        f"if print(1):  {IGNORE}\n    pass\n",
+        f"with print(1) as x:  {IGNORE}\n    pass\n",
+        f"def f():\n    {IGNORE}\n    print(1)\n    return 2\n",
+        "# tsdyn: file-ignore[TSD301]\nprint(1)\n\nprint(2)\n",
+        "def f():\n    # tsdyn: file-ignore[print-call]\n    pass\nprint(1)\n",
+    ],
+)
+def test_silenced(project: Project, prints: None, text: str) -> None:
+    assert rows(project, text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (f"print(1)  {OTHER}\n", [("TSD001", 2), ("TSD301", 2)]),
+        ("print(1)  # noqa: E501\n", [("TSD301", 2)]),
+        (f"if 1:  {IGNORE}\n    print(1)\n", [("TSD001", 2), ("TSD301", 3)]),
+        (f"def f():\n    {IGNORE}\n    x = 1\n    print(1)\n", [("TSD001", 3), ("TSD301", 5)]),
+        (f"x = '{IGNORE}'; print(1)\n", [("TSD301", 2)]),
+        (f'"""\n{IGNORE}\n"""\nprint(1)\n', [("TSD301", 5)]),
+        (f"{IGNORE}\nx = 1\nprint(1)\n", [("TSD001", 2), ("TSD301", 4)]),
+        (f"try:\n    pass\nexcept A:  {IGNORE}\n    print(1)\n", [("TSD001", 4), ("TSD301", 5)]),
+        ("# tsdyn: file-ignore\nprint(1)\n", [("TSD001", 2), ("TSD301", 3)]),
+        ("print(1)  # tsdyn: ignore\n", [("TSD001", 2), ("TSD301", 2)]),
+        ("print(1)  # tsdyn: ignore[]\n", [("TSD001", 2), ("TSD301", 2)]),
+    ],
+)
+def test_not_silenced(project: Project, prints: None, text: str, left: list[tuple[str, int]]) -> None:
+    assert rows(project, text) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "fixed"),
+    [
+        (
+            f"x = 1  {IGNORE}\n",
+            "suppression of `TSD301` suppresses nothing",
+            "x = 1\n",
+        ),
+        (
+            "print(1)  # tsdyn: ignore[TSD301, TSD302, TSD303]\n",
+            "suppression of `TSD302`, `TSD303` suppresses nothing",
+            "print(1)  # tsdyn: ignore[TSD301]\n",
+        ),
+        (
+            "print(1)  # noqa: E501, TSD302, TSD301\n",
+            "suppression of `TSD302` suppresses nothing",
+            "print(1)  # noqa: E501, TSD301\n",
+        ),
+        (f"x = 1  {IGNORE}  # type: ignore\n", "suppression of `TSD301` suppresses nothing", "x = 1  # type: ignore\n"),
+        (f"x = 1  # type: ignore  {IGNORE}\n", "suppression of `TSD301` suppresses nothing", "x = 1  # type: ignore\n"),
+        (f"{IGNORE}\nx = 1\n", "suppression of `TSD301` suppresses nothing", "x = 1\n"),
+        (
+            "x = 1  # tsdyn: ignore[prnt-call]\n",
+            "suppression of `prnt-call` suppresses nothing: no rule is called `prnt-call`; did you mean `print-call`?",
+            "x = 1\n",
+        ),
+        ("# tsdyn: file-ignore[TSD301]\nx = 1\n", "suppression of `TSD301` suppresses nothing", "x = 1\n"),
+    ],
+)
+def test_unused_is_reported_and_removed(project: Project, prints: None, text: str, message: str, fixed: str) -> None:
+    project.write("model.py", "import torch\n" + text)
+    assert [(finding["code"], finding["message"]) for finding in project.json()] == [("TSD001", message)]
+    assert project.run("--fix").exit_code == 0
+    assert project.read("model.py") == "import torch\n" + fixed
+
+
+def test_only_rules_that_ran_are_judged(project: Project, prints: None) -> None:
+    text = "x = 1  # tsdyn: ignore[TSD301]\n"
+    assert rows(project, text) == [("TSD001", 2)]
+    assert project.rows("--ignore", "TSD301") == []
+    assert project.rows("--engine", "trace") == []
+    assert project.rows("--per-file-ignores", "model.py:print-call") == []
+
+
+def test_unused_where_nothing_else_is_to_be_said(project: Project, prints: None) -> None:
+    project.write("plain.py", f"x = 1  {IGNORE}\n")
+    assert project.rows() == [("TSD001", 1)]
+
+
+def test_a_silenced_unsure_finding_counts_as_a_use(project: Project, prints: None) -> None:
+    assert rows(project, f"print('unsure')  {IGNORE}\n") == []
+
+
+def test_a_file_that_does_not_parse_is_not_asked_for_its_comments(project: Project) -> None:
+    assert rows(project, f"def f(:  {IGNORE}\n") == [("TSD000", 2), ("TSD001", 2)]

@@ -1,0 +1,82 @@
+"""What `--engine auto` sees, and which torch is judged when nobody says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tsdyn_lint.findings import Engine
+from tsdyn_lint.torchversion import default_torch, nearest_known, required_torch
+from tsdyn_lint.usage import DEFAULT, captures_used, engines_used
+
+
+@pytest.mark.parametrize(
+    ("code", "captures"),
+    [
+        ("import torch\ntorch.compile(m)", {"torch.compile"}),
+        ("import torch as t\nm = t.jit.script(m)", {"torch.jit.script"}),
+        ("from torch import jit\n@jit.script\ndef f(x): ...", {"torch.jit.script"}),
+        ("import torch.jit as j\nj.trace(m, x)", {"torch.jit.trace"}),
+        ("from torch import compile as c\nc(m)", {"torch.compile"}),
+        ("from torch.export import export\nexport(m, ())", {"torch.export.export"}),
+        ("import torch.export\ntorch.export.export(m, ())", {"torch.export.export"}),
+        ("import torch\n@torch.compile\ndef f(x): ...", {"torch.compile"}),
+        (
+            "import torch\nif __name__ == '__main__':\n    torch.jit.trace(m, x); torch.compile(m)",
+            {"torch.jit.trace", "torch.compile"},
+        ),
+        ("import torch, re\nre.compile('x')", set()),
+        ("import torch\n# torch.compile(m)\nx = 'torch.jit.script(m)'", set()),
+        ("import mytorch\nmytorch.compile(m)", set()),
+        ("from .torch import compile\ncompile(m)", set()),
+        ("import torch\ntorch.compile(", set()),
+    ],
+)
+def test_captures_a_file_calls(code: str, captures: set[str]) -> None:
+    assert captures_used(code.encode()) == captures
+
+
+def test_engines_of_captures() -> None:
+    assert engines_used([]) == (DEFAULT, "no capture call seen")
+    engines, reason = engines_used(["torch.compile", "torch.jit.trace", "torch.compile"])
+    assert engines == {Engine.DYNAMO, Engine.RECOMPILE, Engine.TRACE}
+    assert reason == "the project calls torch.compile, torch.jit.trace"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "version"),
+    [
+        ("requirements.txt", "numpy\ntorch==2.12.1\n", (2, 12)),
+        ("requirements.txt", "torch>=2.11,<2.14  # pinned\n", (2, 13)),
+        ("requirements.txt", "torch~=2.11\n", (2, 15)),
+        ("requirements.txt", "torchvision==0.9.1\n", None),
+        ("requirements.txt", "torch\n", None),
+        ("requirements.txt", "torch[extra] <= 2.12\n", (2, 12)),
+        ("pyproject.toml", '[project]\ndependencies = ["numpy>=1", "torch>=2.11,!=2.15"]\n', (2, 15)),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntorch = "^2.12"\n', None),
+        ("setup.py", "install_requires=['torch<2.13']", (2, 12)),
+        ("setup.cfg", "install_requires =\n    torch<=1.13\n", (1, 13)),
+        ("environment.yml", "dependencies:\n  - pytorch=2.14\n", (2, 14)),
+    ],
+)
+def test_required_torch(tmp_path: Path, file: str, text: str, version: tuple[int, int] | None) -> None:
+    (tmp_path / file).write_text(text)
+    assert required_torch(tmp_path / file) == version
+
+
+def test_default_torch_prefers_the_installed_then_the_required_then_the_newest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
+    assert default_torch(tmp_path) == ((2, 15), "the newest known")
+    (tmp_path / "requirements.txt").write_text("torch==2.12\n")
+    assert default_torch(tmp_path / "pkg") == ((2, 12), "required in requirements.txt")
+    (tmp_path / "torch-2.13.0+cpu.dist-info").mkdir()
+    assert default_torch(tmp_path) == ((2, 13), "installed")
+
+
+def test_an_unknown_torch_is_judged_by_its_nearest_neighbour() -> None:
+    assert nearest_known((2, 9), "installed") == ((2, 11), "the nearest known to 2.9, which is installed")
+    assert nearest_known((3, 0), "installed")[0] == (2, 15)
