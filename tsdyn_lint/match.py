@@ -61,7 +61,9 @@ class Matcher:
             found = self._known[dotted] = self.targets.match(dotted) is not None
         return found
 
-    def findings(self, events: Iterable[Event], engines: frozenset[Engine], version: tuple[int, int]) -> Iterator[Finding]:
+    def findings(
+        self, events: Iterable[Event], engines: frozenset[Engine], version: tuple[int, int]
+    ) -> Iterator[Finding]:
         """What the rules say of the events, for these engines and this torch."""
         for event in events:
             if not event.judged:
@@ -138,7 +140,12 @@ def _related(event: Event) -> Iterator[Related]:
         yield _place(step.node, step.piece, step, f"called from `{step.caller.qualname}`")
     for use in event.uses:
         if use.kind in ("branch", "loop", "index", "shape", "while", "if") and use.node is not event.node:
-            yield _place(use.node, use.piece, use, {"branch": "decides a branch", "loop": "decides a loop"}.get(use.kind, f"used here ({use.kind})"))
+            yield _place(
+                use.node,
+                use.piece,
+                use,
+                {"branch": "decides a branch", "loop": "decides a loop"}.get(use.kind, f"used here ({use.kind})"),
+            )
 
 
 def _place(node: cst.CSTNode, piece: Piece, at: Any, message: str) -> Related:
@@ -157,7 +164,9 @@ def _message(event: Event, rule: Rule, verdict: Verdict, engines: tuple[Engine, 
     """One line: what it is, what happens in each capture, what to write instead."""
     facts = {**event.facts, **verdict.facts, "code": source_text(event.node), "function": event.function.name}
     head = rule.message.format_map(_Facts(facts))
-    effects = [f"{e.value} {_effect(event, rule, verdict, e)}" for e in engines if e.value in rule.effect or e is Engine.DYNAMO]
+    effects = [
+        f"{e.value} {_effect(event, rule, verdict, e)}" for e in engines if e.value in rule.effect or e is Engine.DYNAMO
+    ]
     parts = [head, *(["; ".join(effects)] if effects else [])]
     text = ": ".join(parts) if len(parts) > 1 and ":" not in head else " - ".join(parts)
     return f"{text}. {rule.advice[:1].upper()}{rule.advice[1:]}" if rule.advice else text

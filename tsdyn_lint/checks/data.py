@@ -82,9 +82,23 @@ def tensor_membership(event: Event) -> set[Engine] | None:
     return {D, T, E} if facts["form"] == "sorted" else {D, S, T, E}
 
 
-@check("TSD209", "call", "method", targets=("torch.equal", "torch.allclose", "torch.Tensor.equal", "torch.Tensor.allclose", "torch.is_nonzero", "torch.Tensor.is_nonzero"))
+@check(
+    "TSD209",
+    "call",
+    "method",
+    targets=(
+        "torch.equal",
+        "torch.allclose",
+        "torch.Tensor.equal",
+        "torch.Tensor.allclose",
+        "torch.is_nonzero",
+        "torch.Tensor.is_nonzero",
+    ),
+)
 def tensor_equality_call(event: Event) -> set[Engine] | None:
-    if not event.facts["target"].endswith((".equal", ".allclose", ".is_nonzero")) or not event.facts["target"].startswith("torch."):
+    if not event.facts["target"].endswith((".equal", ".allclose", ".is_nonzero")) or not event.facts[
+        "target"
+    ].startswith("torch."):
         return None
     return {D, E, T} if event.use_kinds & {"branch", "arith", "return"} else {D, E}
 

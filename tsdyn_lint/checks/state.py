@@ -56,7 +56,12 @@ def mutable_default(event: Event) -> set[Engine] | None:
 @check("TSD407", "write")
 def buffer_rebind(event: Event) -> set[Engine] | None:
     facts = event.facts
-    if facts["owner"] != "self" or facts["form"] != "assign" or facts["value"] != "tensor" or facts.get("had") != "tensor":
+    if (
+        facts["owner"] != "self"
+        or facts["form"] != "assign"
+        or facts["value"] != "tensor"
+        or facts.get("had") != "tensor"
+    ):
         return None
     if not event.facts.get("reads"):
         return None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import libcst as cst
 
 from tsdyn_lint.infer.calls import Args
 from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event
-from tsdyn_lint.infer.tensors import Tensors, _flat
 from tsdyn_lint.infer.expressions import derived
+from tsdyn_lint.infer.tensors import Tensors, _flat
 from tsdyn_lint.infer.values import (
     BOOL,
     CONSTANT_INT,
@@ -63,24 +64,34 @@ class BuiltinCalls(Tensors):
         value = args.get(0)
         if value is None:
             return Const({"int": 0, "float": 0.0, "bool": False}[name])
-        if type(value) is Const:
+        if isinstance(value, Const):
             try:
                 return Const({"int": int, "float": float, "bool": bool}[name](value.value), value.soft, value.src)
             except (TypeError, ValueError):
                 return unknown(value)
         found: list[Value] = []
         for option in options(value):
-            if type(option) is Tensor:
+            if isinstance(option, Tensor):
                 sure = CERTAIN if option is value else self.mixed(value)
-                event = self.emit("scalar", node, option, sure, sub=name, spelling=name, origin=option.origin, numpy=option.numpy, dtype=option.dtype or "")
+                event = self.emit(
+                    "scalar",
+                    node,
+                    option,
+                    sure,
+                    sub=name,
+                    spelling=name,
+                    origin=option.origin,
+                    numpy=option.numpy,
+                    dtype=option.dtype or "",
+                )
                 src = frozenset([event]) if event is not None else option.src
                 found.append(Scalar(name, "data" if option.origin != "constant" else "constant", src))
-            elif type(option) is Scalar and option.origin == "size":
+            elif isinstance(option, Scalar) and option.origin == "size":
                 event = self.emit("size", node, None, sub=name, spelling=name)
                 found.append(Scalar(name, "size", option.src | ({event} if event is not None else frozenset())))
-            elif type(option) is Scalar:
+            elif isinstance(option, Scalar):
                 found.append(Scalar(name, option.origin, option.src))
-            elif type(option) is Const:
+            elif isinstance(option, Const):
                 found.append(Scalar(name, "constant" if not option.soft else "unknown"))
             else:
                 if name == "bool":
@@ -95,24 +106,32 @@ class BuiltinCalls(Tensors):
         found: list[Value] = []
         for option in options(value):
             kind = type(option)
-            if kind is Tensor:
-                if self.doubtful(option) and not option.intermediate:  # type: ignore[union-attr]
+            if isinstance(option, Tensor):
+                if self.doubtful(option) and not option.intermediate:
                     found.append(Scalar("int", "unknown"))
                     continue
                 event = self.emit("size", node, option, sub="len", spelling="len")
-                origin = "data" if option.data_sized else "size" if option.origin in ("data", "random") else "constant"  # type: ignore[union-attr]
+                origin = "data" if option.data_sized else "size" if option.origin in ("data", "random") else "constant"
                 found.append(Scalar("int", origin, option.src | ({event} if event is not None else frozenset())))
-            elif kind is Seq:
-                if option.items is not None and option.owner in ("local", "argument"):  # type: ignore[union-attr]
-                    found.append(Const(len(option.items), option.kind != "tuple", sources(option)))  # type: ignore[union-attr]
+            elif isinstance(option, Seq):
+                if option.items is not None and option.owner in ("local", "argument"):
+                    found.append(Const(len(option.items), option.kind != "tuple", sources(option)))
                 else:
-                    origin = "data" if option.data_sized else "state" if option.owner in ("self", "global") and self._rewritten(option) else "rank" if option.kind == "size" else "constant"  # type: ignore[union-attr]
+                    origin = (
+                        "data"
+                        if option.data_sized
+                        else "state"
+                        if option.owner in ("self", "global") and self._rewritten(option)
+                        else "rank"
+                        if option.kind == "size"
+                        else "constant"
+                    )
                     found.append(Scalar("int", origin, option.src))
-            elif kind is Mapping:
-                found.append(Const(len(option.items), True) if option.rest is None else INT)  # type: ignore[union-attr]
-            elif kind is Const and isinstance(option.value, (str, bytes)):  # type: ignore[union-attr]
-                found.append(Const(len(option.value), option.soft))  # type: ignore[union-attr]
-            elif kind is Instance and option.cls is not None:  # type: ignore[union-attr]
+            elif isinstance(option, Mapping):
+                found.append(Const(len(option.items), True) if option.rest is None else INT)
+            elif isinstance(option, Const) and isinstance(option.value, (str, bytes)):
+                found.append(Const(len(option.value), option.soft))
+            elif isinstance(option, Instance) and option.cls is not None:
                 found.append(Scalar("int", "constant"))
             else:
                 found.append(Scalar("int", "unknown", sources(option)))
@@ -125,18 +144,32 @@ class BuiltinCalls(Tensors):
         origins, src = [], sources(*args.pos)
         for value in args.pos:
             for option in options(value):
-                if type(option) is Tensor:
-                    event = self.emit("scalar", node, option, self.mixed(value) if option is not value else CERTAIN, sub="range", spelling="range", origin=option.origin, numpy=option.numpy, dtype=option.dtype or "")
+                if isinstance(option, Tensor):
+                    event = self.emit(
+                        "scalar",
+                        node,
+                        option,
+                        self.mixed(value) if option is not value else CERTAIN,
+                        sub="range",
+                        spelling="range",
+                        origin=option.origin,
+                        numpy=option.numpy,
+                        dtype=option.dtype or "",
+                    )
                     if event is not None:
                         src = src | {event}
                         self.use(Scalar("int", "data", frozenset([event])), "loop", node)
                     origins.append("data")
-                elif type(option) is Scalar:
+                elif isinstance(option, Scalar):
                     origins.append(option.origin)
             self.use(value, "loop", node)
-        if all(type(v) is Const and isinstance(v.value, int) for v in args.pos) and args.pos and not any(type(v) is Const and v.soft for v in args.pos):
+        if (
+            all(isinstance(v, Const) and isinstance(v.value, int) for v in args.pos)
+            and args.pos
+            and not any(isinstance(v, Const) and v.soft for v in args.pos)
+        ):
             try:
-                numbers = list(range(*(v.value for v in args.pos if type(v) is Const)))
+                numbers = list(range(*(v.value for v in args.pos if isinstance(v, Const))))
             except (TypeError, ValueError):
                 return Seq("range", None, INT)
             if len(numbers) <= 8:
@@ -147,13 +180,17 @@ class BuiltinCalls(Tensors):
                 return Seq("range", None, Scalar("int", origin, src), data_sized=origin == "data", src=src)
         return Seq("range", None, Scalar("int", "constant", src), src=src)
 
-    def string(self, args: Args, node: cst.CSTNode) -> Value:
+    def text(self, args: Args, node: cst.CSTNode) -> Value:
         value = args.get(0)
         if value is None:
             return Const("")
         self.formats(value, node, "str")
         self.use(value, "format", node)
-        return Const(str(value.value), value.soft) if type(value) is Const else Scalar("str", "unknown", sources(value))
+        return (
+            Const(str(value.value), value.soft)
+            if isinstance(value, Const)
+            else Scalar("str", "unknown", sources(value))
+        )
 
     # --- questions about values
 
@@ -161,9 +198,9 @@ class BuiltinCalls(Tensors):
         if len(args.pos) != 2:
             return BOOL
         value, wanted = args.pos
-        if type(value) is Either:
+        if isinstance(value, Either):
             answers = [self.is_instance(o, wanted) for o in value.options]
-            soft = [a for o, a in zip(value.options, answers) if type(o) is Const and o.soft]
+            soft = [a for o, a in zip(value.options, answers, strict=False) if isinstance(o, Const) and o.soft]
             if soft and soft[0] is not None:
                 return Const(soft[0], True)
             if all(a is not None and a == answers[0] for a in answers):
@@ -172,10 +209,10 @@ class BuiltinCalls(Tensors):
         answer = self.is_instance(value, wanted)
         if answer is None:
             return Scalar("bool", "unknown")
-        return Const(answer, type(value) is Const and value.soft)
+        return Const(answer, isinstance(value, Const) and value.soft)
 
     def hasattr_(self, args: Args, node: cst.CSTNode) -> Value:
-        if len(args.pos) == 2 and type(args.pos[1]) is Const and type(args.pos[0]) is Instance:
+        if len(args.pos) == 2 and isinstance(args.pos[1], Const) and isinstance(args.pos[0], Instance):
             owner, name = args.pos[0], args.pos[1].value
             if name in owner.attrs:
                 return Const(True, True)
@@ -183,9 +220,19 @@ class BuiltinCalls(Tensors):
                 return TRUE
             if owner.complete and owner.is_module:
                 return Const(False, True)
-        if len(args.pos) == 2 and type(args.pos[0]) is Tensor and type(args.pos[1]) is Const and not self.doubtful(args.pos[0]):
+        if (
+            len(args.pos) == 2
+            and isinstance(args.pos[0], Tensor)
+            and isinstance(args.pos[1], Const)
+            and not self.doubtful(args.pos[0])
+        ):
             name = args.pos[1].value
-            return Const(self.torch.returns(f"torch.Tensor.{name}") is not None or bool(self.torch.choices(f"torch.Tensor.{name}")) or name in ("shape", "dtype", "device"), True)
+            return Const(
+                self.torch.returns(f"torch.Tensor.{name}") is not None
+                or bool(self.torch.choices(f"torch.Tensor.{name}"))
+                or name in ("shape", "dtype", "device"),
+                True,
+            )
         return Scalar("bool", "unknown")
 
     def getattr_(self, args: Args, node: cst.CSTNode) -> Value:
@@ -193,25 +240,37 @@ class BuiltinCalls(Tensors):
             return UNKNOWN
         owner, name = args.pos[0], args.pos[1]
         default = args.get(2)
-        if type(name) is Const and isinstance(name.value, str):
-            missing = type(owner) is Instance and owner.complete and name.value not in owner.attrs and (owner.cls is None or self.program.class_member(owner.cls, name.value) is None)
+        if isinstance(name, Const) and isinstance(name.value, str):
+            missing = (
+                isinstance(owner, Instance)
+                and owner.complete
+                and name.value not in owner.attrs
+                and (owner.cls is None or self.program.class_member(owner.cls, name.value) is None)
+            )
             if missing and default is not None:
-                return Const(default.value, True) if type(default) is Const else default
+                return Const(default.value, True) if isinstance(default, Const) else default
             found = self.get(owner, name.value, node)
-            if type(found) is Method and default is not None:
-                return join(found, default) if type(default) is not Const else unknown(found)
+            if isinstance(found, Method) and default is not None:
+                return join(found, default) if not isinstance(default, Const) else unknown(found)
             return found
-        if type(owner) is Instance and owner.attrs:
-            modules = [v for v in owner.attrs.values() if type(v) is Instance and v.is_module or type(v) is Seq and v.kind in ("sequential", "modulelist")]
+        if isinstance(owner, Instance) and owner.attrs:
+            modules = [
+                v
+                for v in owner.attrs.values()
+                if isinstance(v, Instance)
+                and v.is_module
+                or isinstance(v, Seq)
+                and v.kind in ("sequential", "modulelist")
+            ]
             if modules:
                 return either(modules[:5])
         return UNKNOWN
 
     def setattr_(self, args: Args, node: cst.CSTNode) -> Value:
-        if len(args.pos) == 3 and type(args.pos[0]) is Instance:
+        if len(args.pos) == 3 and isinstance(args.pos[0], Instance):
             owner, name, value = args.pos
-            assert type(owner) is Instance
-            if type(name) is Const and isinstance(name.value, str):
+            assert isinstance(owner, Instance)
+            if isinstance(name, Const) and isinstance(name.value, str):
                 self.write_attribute(owner, name.value, value, node, False)
             else:
                 known = owner.attrs.get("*")
@@ -220,7 +279,7 @@ class BuiltinCalls(Tensors):
 
     def type_(self, args: Args, node: cst.CSTNode) -> Value:
         value = args.get(0)
-        if type(value) is Instance and value.cls is not None:
+        if isinstance(value, Instance) and value.cls is not None:
             return ClassRef(value.cls)
         return Scalar("other", "meta")
 
@@ -228,21 +287,23 @@ class BuiltinCalls(Tensors):
         """`any(..)` and `all(..)`: each element is tested."""
         value = args.get(0)
         for option in options(value) if value is not None else ():
-            if type(option) is Seq:
+            if isinstance(option, Seq):
                 inner = option.items if option.items is not None else [option.elem]
                 for item in inner:
                     self.test(item, node, name)
-                origins = [v.origin for v in _flat(list(inner), 1) if type(v) is Scalar]
-                if any(type(v) is Tensor for v in inner):
+                origins = [v.origin for v in _flat(list(inner), 1) if isinstance(v, Scalar)]
+                if any(isinstance(v, Tensor) for v in inner):
                     return Scalar("bool", "data")
                 for origin in ("data", "size", "state"):
                     if origin in origins:
                         return Scalar("bool", origin, sources(*inner))
-                if inner and all(type(v) is Const for v in inner) and option.items is not None:
-                    values = [bool(v.value) for v in inner if type(v) is Const]
+                if inner and all(isinstance(v, Const) for v in inner) and option.items is not None:
+                    values = [bool(v.value) for v in inner if isinstance(v, Const)]
                     return Const(any(values) if name == "any" else all(values), True)
-            elif type(option) is Tensor and not self.doubtful(option):
-                self.emit("branch", node, option, form=name, test_kind="tensor", origin=option.origin, numpy=option.numpy)
+            elif isinstance(option, Tensor) and not self.doubtful(option):
+                self.emit(
+                    "branch", node, option, form=name, test_kind="tensor", origin=option.origin, numpy=option.numpy
+                )
                 return Scalar("bool", "data")
         return Scalar("bool", "unknown", sources(value) if value is not None else frozenset())
 
@@ -253,11 +314,13 @@ class BuiltinCalls(Tensors):
         values = args.pos
         if len(values) == 1 and "key" not in args.kw:
             only = values[0]
-            if type(only) is Tensor:
+            if isinstance(only, Tensor):
                 if not self.doubtful(only):
-                    self.emit("branch", node, only, form=name, test_kind="tensor", origin=only.origin, numpy=only.numpy) if only.rank != 1 and False else None
+                    self.emit(
+                        "branch", node, only, form=name, test_kind="tensor", origin=only.origin, numpy=only.numpy
+                    ) if only.rank != 1 and False else None
                 return derived(only, only.dtype)
-            if type(only) is Seq:
+            if isinstance(only, Seq):
                 values = only.items if only.items is not None else [only.elem]
         if len(values) == 1 and "key" in args.kw:
             self.invoke(args.kw["key"], Args([self.iterate(values[0], node, "loop")]), node)
@@ -271,36 +334,36 @@ class BuiltinCalls(Tensors):
         for value in values:
             self.use(value, "arith", node)
         flat = [o for v in values for o in options(v)]
-        if any(type(v) is Scalar and v.origin == "size" for v in flat) and len(values) > 0:
+        if any(isinstance(v, Scalar) and v.origin == "size" for v in flat) and len(values) > 0:
             event = self.emit("size", node, None, sub=name, spelling=name)
             src = sources(*values) | ({event} if event is not None else frozenset())
             return Scalar("int", "size", src)
-        if values and all(type(v) is Const for v in values):
+        if values and all(isinstance(v, Const) for v in values):
             try:
-                pick = {"min": min, "max": max}[name]([v.value for v in values if type(v) is Const])
-                return Const(pick, any(v.soft for v in values if type(v) is Const), sources(*values))
+                pick = {"min": min, "max": max}[name]([v.value for v in values if isinstance(v, Const)])
+                return Const(pick, any(v.soft for v in values if isinstance(v, Const)), sources(*values))
             except TypeError:
                 return UNKNOWN
         return self._number(values)
 
     def _number(self, values: Sequence[Value]) -> Value:
-        scalars = [o for v in values for o in options(v) if type(o) is Scalar]
+        scalars = [o for v in values for o in options(v) if isinstance(o, Scalar)]
         result: Value = Scalar("number", "constant")
         for scalar in scalars:
             result = join(result, scalar)
-        if any(type(o) is Unknown for v in values for o in options(v)):
+        if any(isinstance(o, Unknown) for v in values for o in options(v)):
             return unknown(*values)
         return result
 
     def sum_(self, args: Args, node: cst.CSTNode) -> Value:
         value = args.get(0)
-        if type(value) is Seq:
+        if isinstance(value, Seq):
             inner = value.items if value.items is not None else [value.elem]
             tensor = next((t for v in inner if (t := self.tensor(v)) is not None), None)
             if tensor is not None:
                 return derived(tensor, tensor.dtype, tensor.rank)
             return self._number(inner) if inner else Const(0)
-        if type(value) is Tensor:
+        if isinstance(value, Tensor):
             return derived(value, value.dtype)
         return unknown(*args.pos)
 
@@ -309,7 +372,7 @@ class BuiltinCalls(Tensors):
         tensor = self.tensor(value)
         if tensor is not None:
             return derived(tensor, tensor.dtype, tensor.rank)
-        if type(value) is Const:
+        if isinstance(value, Const):
             try:
                 return Const(abs(value.value), value.soft, value.src)
             except TypeError:
@@ -321,46 +384,60 @@ class BuiltinCalls(Tensors):
         tensor = self.tensor(value)
         if tensor is not None:
             return derived(tensor, tensor.dtype)
-        if type(value) is Scalar and value.origin == "size":
+        if isinstance(value, Scalar) and value.origin == "size":
             event = self.emit("size", node, None, sub="round", spelling="round")
             return Scalar("int", "size", value.src | ({event} if event is not None else frozenset()))
-        if type(value) is Const:
+        if isinstance(value, Const):
             try:
                 return Const(round(value.value), value.soft, value.src)
             except (TypeError, ValueError):
                 return UNKNOWN
-        return value if type(value) is Scalar else INT
+        return value if isinstance(value, Scalar) else INT
 
     # --- iterables
 
     def zipped(self, args: Args, node: cst.CSTNode) -> Value:
-        lists = [v.items if type(v) is Seq else None for v in args.pos]
+        lists = [v.items if isinstance(v, Seq) else None for v in args.pos]
         if lists and all(x is not None for x in lists) and args.rest is None:
-            rows = [Seq("tuple", list(row), UNKNOWN) for row in zip(*[x for x in lists if x is not None])]
+            rows = [Seq("tuple", list(row), UNKNOWN) for row in zip(*[x for x in lists if x is not None], strict=False)]
             return Seq("gen", list(rows), UNKNOWN, src=sources(*args.pos))
         for value in args.pos:
-            if type(value) is Tensor:
+            if isinstance(value, Tensor):
                 self.loop_over(value, node)
-        each = Seq("tuple", [self.iterate(v, node, "loop") for v in args.pos], UNKNOWN) if args.rest is None else Seq("tuple", None, UNKNOWN)
-        kind = "modulelist" if any(type(v) is Seq and v.kind in ("modulelist", "sequential") for v in args.pos) else "gen"
-        sized = any(type(v) is Seq and v.data_sized for v in args.pos)
+        each = (
+            Seq("tuple", [self.iterate(v, node, "loop") for v in args.pos], UNKNOWN)
+            if args.rest is None
+            else Seq("tuple", None, UNKNOWN)
+        )
+        kind = (
+            "modulelist"
+            if any(isinstance(v, Seq) and v.kind in ("modulelist", "sequential") for v in args.pos)
+            else "gen"
+        )
+        sized = any(isinstance(v, Seq) and v.data_sized for v in args.pos)
         return Seq(kind, None, each, data_sized=sized, src=sources(*args.pos))
 
     def enumerated(self, args: Args, node: cst.CSTNode) -> Value:
         value = args.get(0) or UNKNOWN
         start = args.get(1, "start")
-        first = start.value if type(start) is Const and isinstance(start.value, int) else 0
-        if type(value) is Seq and value.items is not None:
+        first = start.value if isinstance(start, Const) and isinstance(start.value, int) else 0
+        if isinstance(value, Seq) and value.items is not None:
             rows = [Seq("tuple", [Const(i), v], UNKNOWN) for i, v in enumerate(value.items, first)]
             kind = value.kind if value.kind in ("modulelist", "sequential") else "gen"
             return Seq(kind, list(rows), UNKNOWN, src=value.src)
         self.loop_over(value, node)
-        kind = value.kind if type(value) is Seq and value.kind in ("modulelist", "sequential") else "gen"
-        return Seq(kind, None, Seq("tuple", [CONSTANT_INT, self.iterate(value, node, "loop")], UNKNOWN), data_sized=type(value) is Seq and value.data_sized, src=sources(value))
+        kind = value.kind if isinstance(value, Seq) and value.kind in ("modulelist", "sequential") else "gen"
+        return Seq(
+            kind,
+            None,
+            Seq("tuple", [CONSTANT_INT, self.iterate(value, node, "loop")], UNKNOWN),
+            data_sized=isinstance(value, Seq) and value.data_sized,
+            src=sources(value),
+        )
 
     def reversed_(self, args: Args, node: cst.CSTNode) -> Value:
         value = args.get(0) or UNKNOWN
-        if type(value) is Seq:
+        if isinstance(value, Seq):
             items = list(reversed(value.items)) if value.items is not None else None
             return Seq(value.kind, items, value.elem, data_sized=value.data_sized, src=value.src)
         return Seq("gen", None, self.iterate(value, node, "loop"), src=sources(value))
@@ -373,22 +450,36 @@ class BuiltinCalls(Tensors):
             compared = self.invoke(args.kw["key"], Args([each]), node)
         tensor = self.tensor(compared)
         if tensor is not None and not self.doubtful(compared):
-            self.emit("branch", node, tensor, self.mixed(compared) if compared is not tensor else CERTAIN, form="sorted", test_kind="tensor", origin=tensor.origin, numpy=tensor.numpy)
+            self.emit(
+                "branch",
+                node,
+                tensor,
+                self.mixed(compared) if compared is not tensor else CERTAIN,
+                form="sorted",
+                test_kind="tensor",
+                origin=tensor.origin,
+                numpy=tensor.numpy,
+            )
         return Seq("list", None, each, src=sources(value))
 
     def mapped(self, args: Args, node: cst.CSTNode) -> Value:
         if not args.pos:
             return UNKNOWN
         func, rest = args.pos[0], args.pos[1:]
-        if len(rest) == 1 and type(rest[0]) is Seq and rest[0].items is not None and len(rest[0].items) <= 8:
+        if len(rest) == 1 and isinstance(rest[0], Seq) and rest[0].items is not None and len(rest[0].items) <= 8:
             return Seq("gen", [self.invoke(func, Args([v]), node) for v in rest[0].items], UNKNOWN)
-        return Seq("gen", None, self.invoke(func, Args([self.iterate(v, node, "loop") for v in rest]), node), src=sources(*rest))
+        return Seq(
+            "gen",
+            None,
+            self.invoke(func, Args([self.iterate(v, node, "loop") for v in rest]), node),
+            src=sources(*rest),
+        )
 
     def filtered(self, args: Args, node: cst.CSTNode) -> Value:
         if len(args.pos) < 2:
             return UNKNOWN
         each = self.iterate(args.pos[1], node, "loop")
-        if not (type(args.pos[0]) is Const):
+        if not isinstance(args.pos[0], Const):
             self.test(self.invoke(args.pos[0], Args([each]), node), node, "filter")
         return Seq("gen", None, each)
 
@@ -397,25 +488,41 @@ class BuiltinCalls(Tensors):
         value = args.get(0)
         if value is None:
             return Seq(kind, [], UNKNOWN)
-        if type(value) is Seq:
+        if isinstance(value, Seq):
             items = list(value.items) if value.items is not None else None
-            return Seq(kind if value.kind != "size" or kind == "list" else kind, items, value.elem, data_sized=value.data_sized, src=value.src)
+            return Seq(
+                kind if value.kind != "size" or kind == "list" else kind,
+                items,
+                value.elem,
+                data_sized=value.data_sized,
+                src=value.src,
+            )
         self.loop_over(value, node)
         return Seq(kind, None, self.iterate(value, node, "loop"), src=sources(value))
 
     def dict_call(self, args: Args, node: cst.CSTNode) -> Value:
-        table = Mapping(dict(args.kw))
+        table = Mapping({k: v for k, v in args.kw.items()})
         for value in args.pos:
             for option in options(value):
-                if type(option) is Mapping:
+                if isinstance(option, Mapping):
                     table.items.update(option.items)
                     table.rest = option.rest if table.rest is None else table.rest
-                elif type(option) is Seq and option.items is not None and all(type(r) is Seq and r.items and len(r.items) == 2 and type(r.items[0]) is Const for r in option.items):
+                elif (
+                    isinstance(option, Seq)
+                    and option.items is not None
+                    and all(
+                        isinstance(r, Seq) and r.items and len(r.items) == 2 and isinstance(r.items[0], Const)
+                        for r in option.items
+                    )
+                ):
                     for row in option.items:
-                        table.items[row.items[0].value] = row.items[1]  # type: ignore[union-attr, index]
+                        assert isinstance(row, Seq) and row.items is not None and isinstance(row.items[0], Const)
+                        table.items[row.items[0].value] = row.items[1]
                 else:
-                    each = element(option) if type(option) is Seq else UNKNOWN
-                    table.rest = each.items[1] if type(each) is Seq and each.items and len(each.items) == 2 else UNKNOWN
+                    each = element(option) if isinstance(option, Seq) else UNKNOWN
+                    table.rest = (
+                        each.items[1] if isinstance(each, Seq) and each.items and len(each.items) == 2 else UNKNOWN
+                    )
         if args.open:
             table.rest = UNKNOWN
         return table
@@ -440,17 +547,23 @@ class BuiltinCalls(Tensors):
     # --- container methods
 
     def container_method(self, owner: Value, name: str, args: Args, node: cst.CSTNode) -> Value:
-        if type(owner) is Seq:
+        if isinstance(owner, Seq):
             return self.sequence_method(owner, name, args, node)
-        if type(owner) is Mapping:
+        if isinstance(owner, Mapping):
             return self.mapping_method(owner, name, args, node)
         if name in ("format", "join"):
             for value in _flat(args.all(), 1):
                 self.formats(value, node, name)
                 self.use(value, "format", node)
-        if type(owner) is Const and isinstance(owner.value, str) and all(type(v) is Const for v in args.pos) and not args.kw and name in ("lower", "upper", "strip", "startswith", "endswith", "replace", "split", "lstrip", "rstrip"):
+        if (
+            isinstance(owner, Const)
+            and isinstance(owner.value, str)
+            and all(isinstance(v, Const) for v in args.pos)
+            and not args.kw
+            and name in ("lower", "upper", "strip", "startswith", "endswith", "replace", "split", "lstrip", "rstrip")
+        ):
             try:
-                found = getattr(owner.value, name)(*[v.value for v in args.pos if type(v) is Const])
+                found = getattr(owner.value, name)(*[v.value for v in args.pos if isinstance(v, Const)])
             except Exception:
                 return STR
             if isinstance(found, list):
@@ -472,8 +585,8 @@ class BuiltinCalls(Tensors):
             return NOTHING
         if name in ("pop", "popleft", "remove", "clear", "sort", "reverse", "discard"):
             result = element(owner)
-            if name == "pop" and owner.items and not self.frame.uncertain and type(first) in (Unknown, Const):
-                at = first.value if type(first) is Const else -1
+            if name == "pop" and owner.items and not self.frame.uncertain and isinstance(first, (Unknown, Const)):
+                at = first.value if isinstance(first, Const) else -1
                 if isinstance(at, int) and -len(owner.items) <= at < len(owner.items):
                     result = owner.items[at]
                     owner.items = [v for i, v in enumerate(owner.items) if i != at % len(owner.items)]
@@ -487,15 +600,31 @@ class BuiltinCalls(Tensors):
                     compared = self.invoke(args.kw["key"], Args([compared]), node)
                 tensor = self.tensor(compared)
                 if tensor is not None:
-                    self.emit("branch", node, tensor, form="sorted", test_kind="tensor", origin=tensor.origin, numpy=tensor.numpy)
+                    self.emit(
+                        "branch",
+                        node,
+                        tensor,
+                        form="sorted",
+                        test_kind="tensor",
+                        origin=tensor.origin,
+                        numpy=tensor.numpy,
+                    )
             self.mutated(owner, name, node, UNKNOWN)
             return result if name in ("pop", "popleft") else NOTHING
         if name == "copy":
-            return Seq(owner.kind, list(owner.items) if owner.items is not None else None, owner.elem, data_sized=owner.data_sized, src=owner.src)
+            return Seq(
+                owner.kind,
+                list(owner.items) if owner.items is not None else None,
+                owner.elem,
+                data_sized=owner.data_sized,
+                src=owner.src,
+            )
         if name in ("index", "count"):
             tensor = self.tensor(first)
             if tensor is not None and not self.doubtful(first):
-                self.emit("branch", node, tensor, form="in", test_kind="tensor", origin=tensor.origin, numpy=tensor.numpy)
+                self.emit(
+                    "branch", node, tensor, form="in", test_kind="tensor", origin=tensor.origin, numpy=tensor.numpy
+                )
             return Scalar("int", "unknown")
         if name == "numel" and owner.kind == "size":
             return Scalar("int", "size", owner.src)
@@ -523,7 +652,11 @@ class BuiltinCalls(Tensors):
         if name in ("items", "named_children"):
             if owner.rest is None and len(owner.items) <= 12:
                 return Seq("gen", [Seq("tuple", [Const(k), v], UNKNOWN) for k, v in owner.items.items()], UNKNOWN)
-            return Seq("gen", None, Seq("tuple", [UNKNOWN if not all(isinstance(k, str) for k in owner.items) else STR, each], UNKNOWN))
+            return Seq(
+                "gen",
+                None,
+                Seq("tuple", [UNKNOWN if not all(isinstance(k, str) for k in owner.items) else STR, each], UNKNOWN),
+            )
         if name in ("values", "children"):
             return Seq("gen", list(values) if owner.rest is None else None, each)
         if name == "keys":
@@ -534,21 +667,25 @@ class BuiltinCalls(Tensors):
             if name != "get":
                 self.mutated(owner, name, node, UNKNOWN)
             default = args.get(1)
-            if type(first) is Const and not isinstance(first.value, (list, dict)) and first.value in owner.items:
+            if isinstance(first, Const) and not isinstance(first.value, (list, dict)) and first.value in owner.items:
                 return owner.items[first.value]
-            if owner.rest is None and type(first) is Const:
+            if owner.rest is None and isinstance(first, Const):
                 if name == "setdefault" and default is not None:
                     owner.items[first.value] = default
                 if owner.owner == "local":
                     return default if default is not None else NOTHING
             if owner.rest is None:
                 return join(each, default if default is not None else NOTHING) if values else UNKNOWN
-            return unknown(each) if type(each) is Unknown else join(each, default if default is not None else NOTHING)
+            return (
+                unknown(each) if isinstance(each, Unknown) else join(each, default if default is not None else NOTHING)
+            )
         if name == "update":
             for option in options(first):
-                if type(option) is Mapping:
+                if isinstance(option, Mapping):
                     for k, v in option.items.items():
-                        owner.items[k] = v if k not in owner.items or not self.frame.uncertain else join(owner.items[k], v)
+                        owner.items[k] = (
+                            v if k not in owner.items or not self.frame.uncertain else join(owner.items[k], v)
+                        )
                     if option.rest is not None:
                         owner.rest = option.rest
                 else:
@@ -565,14 +702,25 @@ class BuiltinCalls(Tensors):
 
     def mutate(self, owner: Seq | Mapping, how: str, node: cst.CSTNode, values: Sequence[Value]) -> None:
         """A container changes in place: its content joins what it may now hold, and others who hold it are told."""
-        assert type(owner) is Seq or type(owner) is Mapping
-        if type(owner) is Seq and values:
+        assert isinstance(owner, Seq) or isinstance(owner, Mapping)
+        if isinstance(owner, Seq) and values:
             value = values[0]
             if how in ("extend", "update", "extendleft"):
-                if type(value) is Seq and value.items is not None and owner.items is not None and not self.frame.uncertain:
+                if (
+                    isinstance(value, Seq)
+                    and value.items is not None
+                    and owner.items is not None
+                    and not self.frame.uncertain
+                ):
                     owner.items = [*owner.items, *value.items]
                 else:
-                    owner.elem = either([v for v in (element(owner) if owner.items != [] else None, self.iterate(value, node, "loop")) if v is not None])
+                    owner.elem = either(
+                        [
+                            v
+                            for v in (element(owner) if owner.items != [] else None, self.iterate(value, node, "loop"))
+                            if v is not None
+                        ]
+                    )
                     owner.items = None
             elif owner.items is not None and not self.frame.uncertain and len(owner.items) < 32 and how != "insert":
                 owner.items = [*owner.items, value]
@@ -587,15 +735,28 @@ class BuiltinCalls(Tensors):
     def mutated(self, owner: Seq | Mapping, how: str, node: cst.CSTNode, value: Value) -> None:
         if owner.owner == "local" or self.muted:
             return
-        changes_length = how in ("append", "extend", "insert", "add", "appendleft", "pop", "popleft", "remove", "clear", "update", "delete", "discard")
-        kind = "mapping" if type(owner) is Mapping else owner.kind  # type: ignore[union-attr]
+        changes_length = how in (
+            "append",
+            "extend",
+            "insert",
+            "add",
+            "appendleft",
+            "pop",
+            "popleft",
+            "remove",
+            "clear",
+            "update",
+            "delete",
+            "discard",
+        )
+        kind = "mapping" if isinstance(owner, Mapping) else owner.kind
         state = self.holder(owner)
-        if state in self.tracked and isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-            read = self.tracked[state]
-            if read is not None:
-                read.facts["nodes"].discard(node.func.value)  # fetching the container to change it reads nothing
-        elif state in self.tracked and isinstance(node, cst.Subscript) and self.tracked[state] is not None:
-            self.tracked[state].facts["nodes"].discard(node.value)  # type: ignore[union-attr]
+        read = self.tracked.get(state)
+        if read is not None:  # fetching the container to change it reads nothing
+            if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+                read.facts["nodes"].discard(node.func.value)
+            elif isinstance(node, cst.Subscript):
+                read.facts["nodes"].discard(node.value)
         self.emit("write", node, None, sub=owner.name, owner=owner.owner, name=owner.name, form=how, container=kind,
                   resizes=changes_length, value="tensor" if self.tensor(value) else "other", state=state)  # fmt: skip
 
@@ -618,9 +779,9 @@ _BUILTINS: dict[str, Callable[[Any, Args, cst.CSTNode], Value]] = {
     "bool": lambda w, a, n: w.convert("bool", a, n),
     "len": BuiltinCalls.length,
     "range": BuiltinCalls.range_,
-    "str": BuiltinCalls.string,
-    "repr": BuiltinCalls.string,
-    "format": BuiltinCalls.string,
+    "str": BuiltinCalls.text,
+    "repr": BuiltinCalls.text,
+    "format": BuiltinCalls.text,
     "isinstance": BuiltinCalls.isinstance_,
     "issubclass": lambda w, a, n: BOOL,
     "callable": lambda w, a, n: BOOL,
@@ -656,9 +817,19 @@ _BUILTINS: dict[str, Callable[[Any, Args, cst.CSTNode], Value]] = {
     "exec": lambda w, a, n: w.plain("exec", NOTHING, a, n),
     "breakpoint": lambda w, a, n: w.plain("breakpoint", NOTHING, a, n),
     "vars": lambda w, a, n: UNKNOWN,
-    "slice": lambda w, a, n: SliceValue(tuple([*a.pos, NOTHING, NOTHING, NOTHING][:3] if len(a.pos) != 1 else [NOTHING, a.pos[0], NOTHING])),
+    "slice": lambda w, a, n: SliceValue(
+        tuple([*a.pos, NOTHING, NOTHING, NOTHING][:3] if len(a.pos) != 1 else [NOTHING, a.pos[0], NOTHING])
+    ),
     "pow": lambda w, a, n: w.binary("Power", a.pos[0], a.pos[1], n) if len(a.pos) > 1 else UNKNOWN,
-    "divmod": lambda w, a, n: Seq("tuple", [w.binary("FloorDivide", a.pos[0], a.pos[1], n), w.binary("Modulo", a.pos[0], a.pos[1], n)], UNKNOWN) if len(a.pos) > 1 else UNKNOWN,
+    "divmod": lambda w, a, n: (
+        Seq(
+            "tuple",
+            [w.binary("FloorDivide", a.pos[0], a.pos[1], n), w.binary("Modulo", a.pos[0], a.pos[1], n)],
+            UNKNOWN,
+        )
+        if len(a.pos) > 1
+        else UNKNOWN
+    ),
     "property": lambda w, a, n: UNKNOWN,
     "NotImplementedError": lambda w, a, n: Instance(None, "builtins.NotImplementedError"),
 }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Sequence
+from typing import Any, Hashable
 
 import libcst as cst
 
@@ -90,7 +91,7 @@ class Calls(Statements):
         for arg in node.args:
             value = self.expr(arg.value)
             if arg.star == "*":
-                if type(value) is Seq and value.items is not None and args.rest is None:
+                if isinstance(value, Seq) and value.items is not None and args.rest is None:
                     args.pos += value.items
                 else:
                     each = self.iterate(value, arg.value, "unpack")
@@ -98,7 +99,7 @@ class Calls(Statements):
             elif arg.star == "**":
                 args.open = True
                 for option in options(value):
-                    if type(option) is Mapping:
+                    if isinstance(option, Mapping):
                         args.kw.update({k: v for k, v in option.items.items() if isinstance(k, str)})
                         args.open = option.rest is not None or option.owner != "local"
             elif arg.keyword is not None:
@@ -116,7 +117,7 @@ class Calls(Statements):
         cls = function.cls if function is not None else None
         if node.args:
             named = self.expr(node.args[0].value)
-            cls = named.cls if type(named) is ClassRef else cls
+            cls = named.cls if isinstance(named, ClassRef) else cls
         self_value = frame.self_value
         while self_value is None and env is not None:
             self_value = env.vars.get("self")
@@ -129,24 +130,24 @@ class Calls(Statements):
 
     def invoke(self, func: Value, args: Args, node: cst.CSTNode) -> Value:
         kind = type(func)
-        if kind is Func:
-            return self.call_function(func, args, node)  # type: ignore[arg-type]
-        if kind is Outside:
-            return self.outside_call(func.dotted, args, node)  # type: ignore[union-attr]
-        if kind is Method:
-            return self.method_call(func, args, node)  # type: ignore[arg-type]
-        if kind is Instance:
-            return self.call_instance(func, args, node)  # type: ignore[arg-type]
-        if kind is ClassRef:
-            return self.instantiate(func.cls, args, node)  # type: ignore[union-attr]
-        if kind is Partial:
-            merged = Args([*func.args, *args.pos], {**func.kwargs, **args.kw}, args.rest, args.open)  # type: ignore[union-attr]
-            return self.invoke(func.func, merged, node)  # type: ignore[union-attr]
-        if kind is Seq and func.kind == "sequential":  # type: ignore[union-attr]
-            return self.call_sequential(func, args, node)  # type: ignore[arg-type]
-        if kind is Either:
-            calls = [o for o in func.options if not (type(o) is Const and o.value is None)]  # type: ignore[union-attr]
-            soft = [o for o in func.options if type(o) is Const and o.soft]  # type: ignore[union-attr]
+        if isinstance(func, Func):
+            return self.call_function(func, args, node)
+        if isinstance(func, Outside):
+            return self.outside_call(func.dotted, args, node)
+        if isinstance(func, Method):
+            return self.method_call(func, args, node)
+        if isinstance(func, Instance):
+            return self.call_instance(func, args, node)
+        if isinstance(func, ClassRef):
+            return self.instantiate(func.cls, args, node)
+        if isinstance(func, Partial):
+            merged = Args([*func.args, *args.pos], {**func.kwargs, **args.kw}, args.rest, args.open)
+            return self.invoke(func.func, merged, node)
+        if isinstance(func, Seq) and func.kind == "sequential":
+            return self.call_sequential(func, args, node)
+        if isinstance(func, Either):
+            calls = [o for o in func.options if not (isinstance(o, Const) and o.value is None)]
+            soft = [o for o in func.options if isinstance(o, Const) and o.soft]
             with self.under(POSSIBLE if soft else LIKELY if len(calls) > 1 else None):
                 return either([self.invoke(o, args, node) for o in calls])
         for value in args.all():
@@ -161,7 +162,11 @@ class Calls(Statements):
                 value = self.invoke(layer, Args([value]), node)
         else:
             layer = element(func)
-            value = join(value, self.invoke(layer, Args([value]), node)) if type(value) is not Tensor else self.invoke(layer, Args([value]), node)
+            value = (
+                join(value, self.invoke(layer, Args([value]), node))
+                if not isinstance(value, Tensor)
+                else self.invoke(layer, Args([value]), node)
+            )
         self.frame.repeated = saved
         return value
 
@@ -178,7 +183,13 @@ class Calls(Statements):
             if node is not None:
                 self.emit("call", node, None, target="torch.compiler.<disabled>", function=function.qualname)
             engines = engines - _DYNAMO
-        if names & {"torch.jit.script", "torch.jit.script_if_tracing", "torch.jit._overload_method", "numba.jit", "numba.njit"}:
+        if names & {
+            "torch.jit.script",
+            "torch.jit.script_if_tracing",
+            "torch.jit._overload_method",
+            "numba.jit",
+            "numba.njit",
+        }:
             muted = 1
         if "torch.compiler.allow_in_graph" in names or "torch._dynamo.allow_in_graph" in names:
             muted = 1
@@ -264,8 +275,8 @@ class Calls(Statements):
             else:
                 env.vars[star.name.value] = Seq("tuple", list(extra), UNKNOWN)
         if parameters.star_kwarg is not None:
-            rest = {k: v for k, v in args.kw.items() if k not in used and k not in {p.name.value for p in positional}}
-            env.vars[parameters.star_kwarg.name.value] = Mapping(dict(rest), UNKNOWN if args.open else None)
+            rest: dict[Hashable, Value] = {k: v for k, v in args.kw.items() if k not in used and k not in {p.name.value for p in positional}}
+            env.vars[parameters.star_kwarg.name.value] = Mapping(rest, UNKNOWN if args.open else None)
 
     def parameter(self, parameter: cst.Param, value: Value | None, func: Func, args: Args) -> Value:
         function = func.function
@@ -277,21 +288,21 @@ class Calls(Statements):
             if isinstance(value, (Seq, Mapping)):
                 value.owner, value.name = "default", parameter.name.value
             if args.open or args.rest is not None:
-                value = Const(value.value, True) if type(value) is Const else value
-        if value is None or type(value) is Unknown:
-            known = UNKNOWN
+                value = Const(value.value, True) if isinstance(value, Const) else value
+        if value is None or isinstance(value, Unknown):
+            known: Value = UNKNOWN
             if parameter.annotation is not None:
                 known = self.annotated(parameter.annotation.annotation, function.module)
-            if value is not None and value.src and type(known) is not Unknown:
+            if value is not None and value.src and not isinstance(known, Unknown):
                 return value
-            return known if value is None or type(known) is not Unknown else value
+            return known if value is None or not isinstance(known, Unknown) else value
         return value
 
     # --- super
 
     def super_attribute(self, owner: SuperRef, name: str, node: cst.CSTNode) -> Value:
         start = owner.self
-        cls = start.cls if type(start) is Instance and start.cls is not None else owner.cls
+        cls = start.cls if isinstance(start, Instance) and start.cls is not None else owner.cls
         member = self.program.class_member(cls, name, after=owner.cls)
         if isinstance(member, Function):
             if member.is_property:

@@ -24,13 +24,13 @@ REFUSED = (
 
 def describe(value: Value) -> str:
     """The dotted name of a context manager's class or factory, as far as it is known."""
-    if type(value) is Instance:
+    if isinstance(value, Instance):
         return value.outside if value.cls is None else value.cls.qualname
-    if type(value) is Outside:
+    if isinstance(value, Outside):
         return value.dotted
-    if type(value) is Func:
+    if isinstance(value, Func):
         return value.function.qualname
-    if type(value) is Method:
+    if isinstance(value, Method):
         return f"{describe(value.receiver)}.{value.name}"
     return ""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Callable, Iterator
 
 import libcst as cst
 
@@ -53,14 +53,20 @@ def captures(module: Module) -> list[Capture]:
             engines = CAPTURES.get(_dotted(node.func, module))
             if engines:
                 target = node.args[0] if node.args else None
-                full = any(k.arg == "fullgraph" and isinstance(k.value, ast.Constant) and k.value.value is True for k in node.keywords)
+                full = any(
+                    k.arg == "fullgraph" and isinstance(k.value, ast.Constant) and k.value.value is True
+                    for k in node.keywords
+                )
                 found.append(Capture(engines, _plain_name(target), node.lineno, full))
         elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             for decorator in node.decorator_list:
                 called = decorator.func if isinstance(decorator, ast.Call) else decorator
                 engines = CAPTURES.get(_dotted(called, module))
                 if engines:
-                    full = isinstance(decorator, ast.Call) and any(k.arg == "fullgraph" and isinstance(k.value, ast.Constant) and k.value.value is True for k in decorator.keywords)
+                    full = isinstance(decorator, ast.Call) and any(
+                        k.arg == "fullgraph" and isinstance(k.value, ast.Constant) and k.value.value is True
+                        for k in decorator.keywords
+                    )
                     found.append(Capture(engines, node.name, node.lineno, full))
     return found
 
@@ -90,7 +96,13 @@ class Walk(LibraryCalls):
     """The whole walk: every class of this chain adds one kind of syntax or library."""
 
 
-def walk(program: Program, modules: list[Module], torch: TorchData, wanted: Callable[[str], bool], fail: Callable[[Function, BaseException], None]) -> list[Event]:
+def walk(
+    program: Program,
+    modules: list[Module],
+    torch: TorchData,
+    wanted: Callable[[str], bool],
+    fail: Callable[[Function, BaseException], None],
+) -> list[Event]:
     """Events of everything that captures reach from the entry points of `modules`. `fail` hears of an entry's internal error."""
     walker = Walk(program, torch, wanted)
     for module in modules:
@@ -125,7 +137,15 @@ class Entry:
     @property
     def name(self) -> str:
         owner = self.cls.qualname if self.cls is not None else ""
-        return ".".join(p for p in (self.function.module.name if self.cls is None else self.cls.module.name, owner, self.function.name if self.cls else self.function.qualname) if p)
+        return ".".join(
+            p
+            for p in (
+                self.function.module.name if self.cls is None else self.cls.module.name,
+                owner,
+                self.function.name if self.cls else self.function.qualname,
+            )
+            if p
+        )
 
     def run(self, walker: Walk) -> None:
         module = self.cls.module if self.cls is not None else self.function.module
@@ -198,7 +218,25 @@ def _is_abstract(cls: Class) -> bool:
     return False
 
 
-_TENSOR_USES = frozenset({"shape", "size", "view", "sum", "mean", "unsqueeze", "squeeze", "permute", "transpose", "dim", "reshape", "device", "item", "float", "long"})
+_TENSOR_USES = frozenset(
+    {
+        "shape",
+        "size",
+        "view",
+        "sum",
+        "mean",
+        "unsqueeze",
+        "squeeze",
+        "permute",
+        "transpose",
+        "dim",
+        "reshape",
+        "device",
+        "item",
+        "float",
+        "long",
+    }
+)
 
 
 def _takes_tensors(function: Function) -> bool:
@@ -207,9 +245,18 @@ def _takes_tensors(function: Function) -> bool:
     todo: list[cst.CSTNode] = list(function.body[0])
     while todo:
         node = todo.pop()
-        if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.value.value in names and node.attr.value in _TENSOR_USES:
+        if (
+            isinstance(node, cst.Attribute)
+            and isinstance(node.value, cst.Name)
+            and node.value.value in names
+            and node.attr.value in _TENSOR_USES
+        ):
             return True
-        if isinstance(node, cst.Call) and (function.module.dotted(node.func) or "").startswith("torch.") and any(isinstance(a.value, cst.Name) and a.value.value in names for a in node.args):
+        if (
+            isinstance(node, cst.Call)
+            and (function.module.dotted(node.func) or "").startswith("torch.")
+            and any(isinstance(a.value, cst.Name) and a.value.value in names for a in node.args)
+        ):
             return True
         todo.extend(node.children)
     return False
@@ -249,26 +296,30 @@ def entry_value(walker: Walk, parameter: cst.Param, function: Function, first: b
         return guess
     with walker.inside(Frame(function, function.header_piece, Env(function.module))), walker.quietly():
         default = walker.expr(parameter.default)
-    if type(default) is Const and default.value is None:
+    if isinstance(default, Const) and default.value is None:
         if first and parameter.annotation is None:
             return guess
-        rest = tuple(v for v in (guess.options if type(guess) is Either else (guess,)) if not (type(v) is Const and v.value is None))
+        rest = tuple(
+            v
+            for v in (guess.options if isinstance(guess, Either) else (guess,))
+            if not (isinstance(v, Const) and v.value is None)
+        )
         if first and rest:
             return rest[0] if len(rest) == 1 else Either(rest)
         return Either((Const(None, True), *rest)) if rest else Const(None, True)
-    if type(default) is Const:
+    if isinstance(default, Const):
         return Const(default.value, True)
     if isinstance(default, (Seq, Mapping)):
         default.owner, default.name = "default", name
         return default
-    return default if type(default) is not Unknown else guess
+    return default if not isinstance(default, Unknown) else guess
 
 
 def _as_argument(value: Value) -> Value:
     """An annotated value, marked as an input rather than an intermediate."""
-    if type(value) is Tensor:
+    if isinstance(value, Tensor):
         return Tensor(value.dtype, None, "data", value.numpy, intermediate=False)
-    if type(value) is Either:
+    if isinstance(value, Either):
         return Either(tuple(_as_argument(v) for v in value.options))
     return value
 
@@ -295,7 +346,7 @@ def constructor_value(walker: Walk, parameter: cst.Param, init: Function) -> Val
         return annotated
     with walker.inside(Frame(init, init.header_piece, Env(init.module))), walker.quietly():
         default = walker.expr(parameter.default)
-    return Const(default.value, True) if type(default) is Const else default
+    return Const(default.value, True) if isinstance(default, Const) else default
 
 
 __all__ = ["NOTHING", "Capture", "Entry", "Walk", "captures", "entries", "walk"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import libcst as cst
 
@@ -66,13 +67,17 @@ class Expressions(Core):
     def expr(self, node: cst.CSTNode) -> Value:
         self.tick()
         handler = _HANDLERS.get(type(node))
-        return UNKNOWN if handler is None else handler(self, node)  # type: ignore[no-any-return]
+        return UNKNOWN if handler is None else handler(self, node)
 
     # --- names and constants
 
     def name(self, node: cst.Name) -> Value:
         value = self.variable(node.value)
-        if self.tracked and (id(self.frame.env.module), node.value) in self.tracked and self.frame.env.find(node.value) is None:
+        if (
+            self.tracked
+            and (id(self.frame.env.module), node.value) in self.tracked
+            and self.frame.env.find(node.value) is None
+        ):
             return self.track(id(self.frame.env.module), node.value, value, node)
         return value
 
@@ -142,50 +147,53 @@ class Expressions(Core):
         if path:
             known = self.frame.env.vars.get(path)
             if known is not None:
+                if self.tracked:
+                    with self.quietly():
+                        owner = self.expr(node.value)
+                    return self.track(id(owner), node.attr.value, known, node)
                 return known
         return self.get(self.expr(node.value), node.attr.value, node)
 
     def get(self, owner: Value, name: str, node: cst.CSTNode) -> Value:
         """`owner.name`."""
-        kind = type(owner)
-        if kind is Either:
-            found = [self.get(o, name, node) for o in owner.options if not (type(o) is Const and o.value is None)]  # type: ignore[union-attr]
+        if isinstance(owner, Either):
+            found = [self.get(o, name, node) for o in owner.options if not (isinstance(o, Const) and o.value is None)]
             return either(found) if found else UNKNOWN
-        if kind is Outside:
-            return self.outside_attribute(owner.dotted, name)  # type: ignore[union-attr]
-        if kind is Tensor:
-            return self.tensor_attribute(owner, name, node)  # type: ignore[arg-type]
-        if kind is Instance:
-            return self.instance_attribute(owner, name, node)  # type: ignore[arg-type]
-        if kind is ModuleRef:
-            value = self.module_value(owner.module, name)  # type: ignore[union-attr]
+        if isinstance(owner, Outside):
+            return self.outside_attribute(owner.dotted, name)
+        if isinstance(owner, Tensor):
+            return self.tensor_attribute(owner, name, node)
+        if isinstance(owner, Instance):
+            return self.instance_attribute(owner, name, node)
+        if isinstance(owner, ModuleRef):
+            value = self.module_value(owner.module, name)
             if value is not None:
                 return value
-            found_member = self.program.member(owner.module, name)  # type: ignore[union-attr]
-            return UNKNOWN if found_member is None else self.definition_value(found_member, owner.module, name)  # type: ignore[union-attr]
-        if kind is ClassRef:
-            return self.class_attribute(owner, name, node)  # type: ignore[arg-type]
-        if kind is SuperRef:
-            return self.super_attribute(owner, name, node)  # type: ignore[arg-type]
-        if kind is Seq:
-            if owner.cls is not None and owner.items is not None:  # type: ignore[union-attr]
-                fields = self.fields(owner.cls)  # type: ignore[union-attr]
-                if name in fields and fields.index(name) < len(owner.items):  # type: ignore[union-attr]
-                    return owner.items[fields.index(name)]  # type: ignore[union-attr]
+            found_member = self.program.member(owner.module, name)
+            return UNKNOWN if found_member is None else self.definition_value(found_member, owner.module, name)
+        if isinstance(owner, ClassRef):
+            return self.class_attribute(owner, name, node)
+        if isinstance(owner, SuperRef):
+            return self.super_attribute(owner, name, node)
+        if isinstance(owner, Seq):
+            if owner.cls is not None and owner.items is not None:
+                fields = self.fields(owner.cls)
+                if name in fields and fields.index(name) < len(owner.items):
+                    return owner.items[fields.index(name)]
             return Method(owner, name, owner.src)
-        if kind in (Mapping, SliceValue):
+        if isinstance(owner, (Mapping, SliceValue)):
             return Method(owner, name, owner.src)
-        if kind is Const:
-            return Method(owner, name) if isinstance(owner.value, (str, bytes, int, float)) else UNKNOWN  # type: ignore[union-attr]
-        if kind is Scalar:
-            if owner.type == "str":  # type: ignore[union-attr]
+        if isinstance(owner, Const):
+            return Method(owner, name) if isinstance(owner.value, (str, bytes, int, float)) else UNKNOWN
+        if isinstance(owner, Scalar):
+            if owner.type == "str":
                 return Method(owner, name, owner.src)
-            if owner.type == "other":  # type: ignore[union-attr]
-                return Scalar("other", owner.origin, owner.src)  # type: ignore[union-attr]
+            if owner.type == "other":
+                return Scalar("other", owner.origin, owner.src)
             return Method(owner, name, owner.src)
-        if kind is Func:
+        if isinstance(owner, Func):
             return Method(owner, name)
-        if kind is Method:
+        if isinstance(owner, Method):
             return Method(owner, name)
         return Method(owner, name, owner.src)
 
@@ -214,7 +222,7 @@ class Expressions(Core):
         kind = type(node.operator)
         if kind is cst.Not:
             return self.negated(value, node)
-        if type(value) is Const:
+        if isinstance(value, Const):
             try:
                 if kind is cst.Minus:
                     return Const(-value.value, value.soft, value.src)
@@ -228,13 +236,13 @@ class Expressions(Core):
         return value
 
     def negated(self, value: Value, node: cst.CSTNode) -> Value:
-        if type(value) is Flag:
+        if isinstance(value, Flag):
             return Flag(frozenset(Engine) - value.engines)
         self.test(value, node, "not")
         known, hard = self.truth(value)
         if known is not None:
             return Const(not known, not hard, sources(value))
-        worst = [v for v in options(value) if type(v) is Scalar]
+        worst = [v for v in options(value) if isinstance(v, Scalar)]
         return Scalar("bool", worst[0].origin if worst else "data" if self.tensor(value) else "unknown", sources(value))
 
     def boolean(self, node: cst.BooleanOperation) -> Value:
@@ -250,12 +258,12 @@ class Expressions(Core):
                 return left
             before = dict(self.frame.env.vars)
             doubt = None
-            if known is None and not self.tensor(left) and not (type(left) is Scalar and left.origin == "data"):
+            if known is None and not self.tensor(left) and not (isinstance(left, Scalar) and left.origin == "data"):
                 doubt = LIKELY
             elif known is not None and known != conjunction:
                 doubt = POSSIBLE
             engines = None
-            if type(left) is Flag:
+            if isinstance(left, Flag):
                 engines = self.frame.engines & left.engines if conjunction else self.frame.engines - left.engines
                 if not engines:
                     return left
@@ -263,7 +271,7 @@ class Expressions(Core):
                 self.refine(node.left, conjunction)
                 right = self.condition(node.right, form, **facts)
             self.frame.env.vars = before
-            if type(left) is Flag:
+            if isinstance(left, Flag):
                 if conjunction:
                     return Flag(left.engines, left.src) if self.truth(right)[0] in (None, True) else right
                 return left
@@ -288,39 +296,49 @@ class Expressions(Core):
         return self.binary(type(node.operator).__name__, self.expr(node.left), self.expr(node.right), node)
 
     def binary(self, op: str, left: Value, right: Value, node: cst.CSTNode) -> Value:
-        if type(left) is Const and type(right) is Const:
+        if isinstance(left, Const) and isinstance(right, Const):
             fold = _FOLD.get(op)
             if op == "Modulo" and isinstance(left.value, (str, bytes)):
                 return Scalar("str", "constant", left.src | right.src)
-            if fold is not None and not (op == "Multiply" and (isinstance(left.value, (str, bytes)) or isinstance(right.value, (str, bytes)))):
+            if fold is not None and not (
+                op == "Multiply" and (isinstance(left.value, (str, bytes)) or isinstance(right.value, (str, bytes)))
+            ):
                 try:
                     return Const(fold(left.value, right.value), left.soft or right.soft, left.src | right.src)
                 except Exception:
                     return unknown(left, right)
             return Scalar("number", "constant", sources(left, right))
         a, b = self.tensor(left), self.tensor(right)
-        if op == "Modulo" and any(type(v) is Const and isinstance(v.value, str) for v in options(left)) or type(left) is Scalar and left.type == "str" and op == "Modulo":
-            for part in right.items or () if type(right) is Seq else (right,):
+        if (
+            op == "Modulo"
+            and any(isinstance(v, Const) and isinstance(v.value, str) for v in options(left))
+            or isinstance(left, Scalar)
+            and left.type == "str"
+            and op == "Modulo"
+        ):
+            for part in right.items or () if isinstance(right, Seq) else (right,):
                 self.formats(part, node, "percent")
             self.use(right, "format", node)
             return Scalar("str", "unknown", sources(left, right))
         if a is not None or b is not None:
             return self.tensor_binary(op, left, right, a, b, node)
         for one, other in ((left, right), (right, left)):
-            if type(one) is Seq:
+            if isinstance(one, Seq):
                 return self.sequence_binary(op, one, other, node, left is one)
-        if type(left) is Mapping and type(right) is Mapping:
+        if isinstance(left, Mapping) and isinstance(right, Mapping):
             return join(left, right)
-        if type(left) is Either or type(right) is Either:
+        if isinstance(left, Either) or isinstance(right, Either):
             return either(self.binary(op, x, y, node) for x in options(left) for y in options(right))
-        if type(left) in (Scalar, Const) and type(right) in (Scalar, Const):
+        if isinstance(left, (Scalar, Const)) and isinstance(right, (Scalar, Const)):
             return _scalar_result(op, left, right)
         for one in (left, right):
-            if type(one) is Scalar and one.origin in ("size", "data", "state", "random"):
+            if isinstance(one, Scalar) and one.origin in ("size", "data", "state", "random"):
                 return Unknown(sources(left, right)) if sources(left, right) else UNKNOWN
         return unknown(left, right)
 
-    def tensor_binary(self, op: str, left: Value, right: Value, a: Tensor | None, b: Tensor | None, node: cst.CSTNode) -> Value:
+    def tensor_binary(
+        self, op: str, left: Value, right: Value, a: Tensor | None, b: Tensor | None, node: cst.CSTNode
+    ) -> Value:
         for value, tensor in ((left, a), (right, b)):
             if tensor is None:
                 self.use(value, "arith", node)
@@ -342,32 +360,55 @@ class Expressions(Core):
                 dtype = "float"
         else:
             plain = left if b is firm else right
-            is_float = type(plain) is Const and isinstance(plain.value, float) or type(plain) is Scalar and plain.type == "float"
+            is_float = (
+                isinstance(plain, Const)
+                and isinstance(plain.value, float)
+                or isinstance(plain, Scalar)
+                and plain.type == "float"
+            )
             dtype = "float" if is_float else "int" if firm.dtype == "bool" else firm.dtype
         result = derived(firm, dtype)
         if other is not None:
-            result.rank = max(a.rank, b.rank) if a is not None and b is not None and a.rank is not None and b.rank is not None else None
+            result.rank = (
+                max(a.rank, b.rank)
+                if a is not None and b is not None and a.rank is not None and b.rank is not None
+                else None
+            )
             if other.origin != firm.origin:
-                result.origin = "data" if "data" in (other.origin, firm.origin) or "random" not in (other.origin, firm.origin) else "random"
+                result.origin = (
+                    "data"
+                    if "data" in (other.origin, firm.origin) or "random" not in (other.origin, firm.origin)
+                    else "random"
+                )
             result.data_sized = firm.data_sized or other.data_sized
             result.numpy = firm.numpy and other.numpy
             if firm.hypothesis is not other.hypothesis:
                 result.hypothesis = None
         else:
-            rest = [v for v in options(left if b is firm else right) if type(v) not in (Const, Scalar)]
-            if any(type(v) is Unknown for v in rest) and firm.origin == "constant":
+            rest = [v for v in options(left if b is firm else right) if not isinstance(v, (Const, Scalar))]
+            if any(isinstance(v, Unknown) for v in rest) and firm.origin == "constant":
                 result.origin = "data"
         return result
 
     def sequence_binary(self, op: str, seq: Seq, other: Value, node: cst.CSTNode, first: bool) -> Value:
-        if op == "Add" and type(other) is Seq:
+        if op == "Add" and isinstance(other, Seq):
             items = None
             if seq.items is not None and other.items is not None:
                 items = [*seq.items, *other.items] if first else [*other.items, *seq.items]
             kind = seq.kind if seq.kind != "size" else "tuple"
-            return Seq(kind, items, either([element(seq), element(other)]) if items is None else UNKNOWN, src=sources(seq, other))
+            return Seq(
+                kind,
+                items,
+                either([element(seq), element(other)]) if items is None else UNKNOWN,
+                src=sources(seq, other),
+            )
         if op == "Multiply":
-            if seq.items is not None and type(other) is Const and isinstance(other.value, int) and 0 <= other.value * len(seq.items) <= 16:
+            if (
+                seq.items is not None
+                and isinstance(other, Const)
+                and isinstance(other.value, int)
+                and 0 <= other.value * len(seq.items) <= 16
+            ):
                 return Seq(seq.kind, seq.items * other.value, UNKNOWN, src=sources(seq))
             return Seq(seq.kind, None, element(seq), src=sources(seq, other))
         if op == "Add":
@@ -387,50 +428,59 @@ class Expressions(Core):
             left, left_node = right, part.comparator
         return results[0] if len(results) == 1 else either(results)
 
-    def compare(self, op: str, left: Value, right: Value, node: cst.CSTNode, left_node: cst.CSTNode, right_node: cst.CSTNode) -> Value:
+    def compare(
+        self, op: str, left: Value, right: Value, node: cst.CSTNode, left_node: cst.CSTNode, right_node: cst.CSTNode
+    ) -> Value:
         if op in ("Is", "IsNot"):
             return self.identity(left, right, op == "Is")
         if op in ("In", "NotIn"):
             return self.membership(left, right, node, op == "In")
-        if type(left) is Const and type(right) is Const:
+        if isinstance(left, Const) and isinstance(right, Const):
             try:
                 return Const(_FOLD[op](left.value, right.value), left.soft or right.soft, left.src | right.src)
             except Exception:
                 return unknown(left, right)
         a, b = self.tensor(left), self.tensor(right)
         for mine, other in ((left, right), (right, left)):
-            if self.doubtful(mine) and any(type(o) is Const and isinstance(o.value, (str, bool)) or type(o) in (Seq, Mapping) for o in options(other)):
+            if self.doubtful(mine) and any(
+                isinstance(o, Const) and isinstance(o.value, (str, bool)) or isinstance(o, (Seq, Mapping))
+                for o in options(other)
+            ):
                 self.contradict(mine)
                 a = None if mine is left else a
                 b = None if mine is right else b
         if a is not None or b is not None:
-            if any(type(o) is Const and (o.value is None or isinstance(o.value, str)) for o in (left, right)) and op in ("Equal", "NotEqual"):
+            if any(
+                isinstance(o, Const) and (o.value is None or isinstance(o.value, str)) for o in (left, right)
+            ) and op in ("Equal", "NotEqual"):
                 return Const(op == "NotEqual")
             result = self.tensor_binary(op, left, right, a, b, node)
-            if type(result) is Tensor:
+            if isinstance(result, Tensor):
                 result.dtype = "bool"
             return result
-        if type(left) is Either or type(right) is Either:
-            soft = [v for v in options(left) if type(v) is Const and v.soft]
-            if soft and type(right) is Const:
+        if isinstance(left, Either) or isinstance(right, Either):
+            soft = [v for v in options(left) if isinstance(v, Const) and v.soft]
+            if soft and isinstance(right, Const):
                 try:
                     return Const(_FOLD[op](soft[0].value, right.value), True, sources(left, right))
                 except Exception:
                     return unknown(left, right)
-            return either(self.compare(op, x, y, node, left_node, right_node) for x in options(left) for y in options(right))
-        if type(left) is Seq or type(right) is Seq:
+            return either(
+                self.compare(op, x, y, node, left_node, right_node) for x in options(left) for y in options(right)
+            )
+        if isinstance(left, Seq) or isinstance(right, Seq):
             return self.compare_sequences(op, left, right)
         for one, other in ((left, right), (right, left)):
-            if type(one) is Outside and type(other) in (Outside, Scalar):
-                if type(other) is Outside and other.dotted == one.dotted:
+            if isinstance(one, Outside) and isinstance(other, (Outside, Scalar)):
+                if isinstance(other, Outside) and other.dotted == one.dotted:
                     return Const(op == "Equal")
                 return self.compare_dtype(one, other, op)
-        if type(left) in (Scalar, Const) and type(right) in (Scalar, Const):
+        if isinstance(left, (Scalar, Const)) and isinstance(right, (Scalar, Const)):
             result = _scalar_result(op, left, right)
-            return Scalar("bool", result.origin, result.src) if type(result) is Scalar else result
+            return Scalar("bool", result.origin, result.src) if isinstance(result, Scalar) else result
         src = sources(left, right)
         for one in (left, right):
-            if type(one) is Scalar and one.origin != "unknown":
+            if isinstance(one, Scalar) and one.origin != "unknown":
                 return Scalar("bool", one.origin, src)
         return Scalar("bool", "unknown", src)
 
@@ -443,71 +493,98 @@ class Expressions(Core):
     def compare_sequences(self, op: str, left: Value, right: Value) -> Value:
         src = sources(left, right)
         for one in (left, right):
-            inner = element(one) if type(one) is Seq and one.items != [] else UNKNOWN
-            for value in (options(inner) if type(one) is Seq else ()):
-                if type(value) is Scalar and value.origin in ("size", "data"):
+            inner = element(one) if isinstance(one, Seq) and one.items != [] else UNKNOWN
+            for value in options(inner) if isinstance(one, Seq) else ():
+                if isinstance(value, Scalar) and value.origin in ("size", "data"):
                     return Scalar("bool", value.origin, src)
-        if type(left) is Seq and type(right) is Seq and left.items is not None and right.items is not None:
-            if all(type(v) is Const for v in (*left.items, *right.items)):
-                same = [v.value for v in left.items] == [v.value for v in right.items]  # type: ignore[union-attr]
-                if op in ("Equal", "NotEqual"):
-                    return Const(same == (op == "Equal"), any(v.soft for v in (*left.items, *right.items)), src)  # type: ignore[union-attr]
+        if isinstance(left, Seq) and isinstance(right, Seq) and left.items is not None and right.items is not None:
+            known = _constants([*left.items, *right.items])
+            if known is not None and op in ("Equal", "NotEqual"):
+                same = len(left.items) == len(right.items) and known[: len(left.items)] == known[len(left.items) :]
+                return Const(
+                    same == (op == "Equal"),
+                    any(isinstance(v, Const) and v.soft for v in (*left.items, *right.items)),
+                    src,
+                )
         return Scalar("bool", "unknown", src)
 
     def identity(self, left: Value, right: Value, positive: bool) -> Value:
         """`is` and `is not`: known for None where the value is."""
         for value, other in ((left, right), (right, left)):
-            if type(other) is Const and other.value is None:
-                if type(value) is Const:
+            if isinstance(other, Const) and other.value is None:
+                if isinstance(value, Const):
                     return Const((value.value is None) == positive, value.soft, value.src)
-                if type(value) is Either:
-                    soft = [v for v in value.options if type(v) is Const and v.soft]
+                if isinstance(value, Either):
+                    soft = [v for v in value.options if isinstance(v, Const) and v.soft]
                     if soft:
                         return Const((soft[0].value is None) == positive, True, sources(value))
                     return Scalar("bool", "unknown")
-                if type(value) in (Unknown, Scalar) and not (type(value) is Scalar and value.type != "other"):
+                if isinstance(value, (Unknown, Scalar)) and not (isinstance(value, Scalar) and value.type != "other"):
                     return Scalar("bool", "unknown", value.src)
-                if type(value) is Method and type(value.receiver) in (Unknown, Outside, Method):
+                if isinstance(value, Method) and isinstance(value.receiver, (Unknown, Outside, Method)):
                     return Scalar("bool", "unknown")
-                if type(value) is Outside and not value.dotted.startswith(("torch.", "numpy.", "builtins.")):
+                if isinstance(value, Outside) and not value.dotted.startswith(("torch.", "numpy.", "builtins.")):
                     return Scalar("bool", "unknown")
-                return Const(not positive, type(value) is Tensor and value.hypothesis is not None and not value.hypothesis.confirmed)
-        if type(left) is Const and type(right) is Const:
+                return Const(
+                    not positive,
+                    isinstance(value, Tensor) and value.hypothesis is not None and not value.hypothesis.confirmed,
+                )
+        if isinstance(left, Const) and isinstance(right, Const):
             return Const((left.value is right.value) == positive, left.soft or right.soft)
-        if type(left) is Outside and type(right) is Outside:
+        if isinstance(left, Outside) and isinstance(right, Outside):
             return Const((left.dotted == right.dotted) == positive)
-        if type(left) is ClassRef and type(right) is ClassRef:
+        if isinstance(left, ClassRef) and isinstance(right, ClassRef):
             return Const((left.cls is right.cls) == positive)
         return Scalar("bool", "unknown", sources(left, right))
 
     def membership(self, left: Value, right: Value, node: cst.CSTNode, positive: bool) -> Value:
         src = sources(left, right)
         tensor = self.tensor(right)
-        if tensor is not None and self.doubtful(right) and not (type(left) is Scalar or type(left) is Const and not isinstance(left.value, str)):
+        if (
+            tensor is not None
+            and self.doubtful(right)
+            and not (isinstance(left, Scalar) or isinstance(left, Const) and not isinstance(left.value, str))
+        ):
             self.contradict(right)
             return Scalar("bool", "unknown", src)
         if tensor is not None:
-            self.emit("branch", node, tensor, self.mixed(right) if right is not tensor else CERTAIN, form="in", test_kind="tensor", origin=tensor.origin, numpy=tensor.numpy)
+            self.emit(
+                "branch",
+                node,
+                tensor,
+                self.mixed(right) if right is not tensor else CERTAIN,
+                form="in",
+                test_kind="tensor",
+                origin=tensor.origin,
+                numpy=tensor.numpy,
+            )
             return Scalar("bool", "data", src)
         inside = self.tensor(left)
-        if inside is not None and type(right) is Seq and right.kind in ("list", "tuple", "range") and (right.items is None or right.items):
+        if (
+            inside is not None
+            and isinstance(right, Seq)
+            and right.kind in ("list", "tuple", "range")
+            and (right.items is None or right.items)
+        ):
             self.emit("branch", node, inside, form="in", test_kind="tensor", origin=inside.origin, numpy=inside.numpy)
             return Scalar("bool", "data", src)
-        if type(right) is Mapping:
-            if type(left) is Const and right.rest is None and right.owner == "local":
+        if isinstance(right, Mapping):
+            if isinstance(left, Const) and right.rest is None and right.owner == "local":
                 return Const((left.value in right.items) == positive, True, src)
             return Scalar("bool", "unknown", src)
-        if type(left) is Const and type(right) is Seq and right.items is not None and all(type(v) is Const for v in right.items):
-            return Const((left.value in [v.value for v in right.items]) == positive, left.soft or right.owner != "local", src)  # type: ignore[union-attr]
-        if type(left) is Const and type(right) is Const:
+        if isinstance(left, Const) and isinstance(right, Seq) and right.items is not None:
+            known = _constants(right.items)
+            if known is not None:
+                return Const((left.value in known) == positive, left.soft or right.owner != "local", src)
+        if isinstance(left, Const) and isinstance(right, Const):
             try:
                 return Const((left.value in right.value) == positive, left.soft or right.soft, src)
             except TypeError:
                 return unknown(left, right)
-        origins = [v.origin for v in (left, right) if type(v) is Scalar and v.origin in ("data", "size", "state")]
-        if type(right) is Seq and type(left) in (Const, Scalar):
+        origins = [v.origin for v in (left, right) if isinstance(v, Scalar) and v.origin in ("data", "size", "state")]
+        if isinstance(right, Seq) and isinstance(left, (Const, Scalar)):
             inner = element(right) if right.items != [] else UNKNOWN
-            origins += [v.origin for v in options(inner) if type(v) is Scalar and v.origin in ("data", "size")]
+            origins += [v.origin for v in options(inner) if isinstance(v, Scalar) and v.origin in ("data", "size")]
         return Scalar("bool", origins[0] if origins else "unknown", src)
 
     # --- containers
@@ -519,7 +596,7 @@ class Expressions(Core):
         for part in node.elements:
             value = self.expr(part.value)
             if isinstance(part, cst.StarredElement):
-                if type(value) is Seq and value.items is not None and items is not None:
+                if isinstance(value, Seq) and value.items is not None and items is not None:
                     items += value.items
                 else:
                     rest += [self.iterate(value, part.value, "unpack"), *(items or ())]
@@ -539,15 +616,16 @@ class Expressions(Core):
             value = self.expr(part.value)
             if isinstance(part, cst.StarredDictElement):
                 for option in options(value):
-                    if type(option) is Mapping:
+                    if isinstance(option, Mapping):
                         table.items.update(option.items)
                         if option.rest is not None:
                             table.rest = option.rest if table.rest is None else join(table.rest, option.rest)
                     else:
                         table.rest = UNKNOWN
                 continue
+            assert isinstance(part, cst.DictElement)
             name = self.expr(part.key)
-            if type(name) is Const and _hashable(name.value):
+            if isinstance(name, Const) and _hashable(name.value):
                 table.items[name.value] = value
             else:
                 table.rest = value if table.rest is None else join(table.rest, value)
@@ -576,8 +654,8 @@ class Expressions(Core):
             frame.env = outer
         if isinstance(node, cst.DictComp):
             table = Mapping({})
-            for k, v in zip(keys, results):
-                if known[0] and type(k) is Const and _hashable(k.value):
+            for k, v in zip(keys, results, strict=False):
+                if known[0] and isinstance(k, Const) and _hashable(k.value):
                     table.items[k.value] = v
                 else:
                     table.rest = v if table.rest is None else join(table.rest, v)
@@ -591,13 +669,17 @@ class Expressions(Core):
         """Walk `for .. in .. if ..` of a comprehension; returns whether its length depends on data."""
         iterable = self.expr(part.iter)
         self.loop_over(iterable, part.iter)
-        exact = type(iterable) is Seq and iterable.items is not None and len(iterable.items) <= 16 and not part.ifs
+        exact = isinstance(iterable, Seq) and iterable.items is not None and len(iterable.items) <= 16 and not part.ifs
         if not exact:
             known[0] = False
         sized = False
-        values = iterable.items if exact and type(iterable) is Seq and iterable.items is not None else [self.iterate(iterable, part.iter, "loop")]
+        values = (
+            iterable.items
+            if exact and isinstance(iterable, Seq) and iterable.items is not None
+            else [self.iterate(iterable, part.iter, "loop")]
+        )
         repeated = self.frame.repeated
-        if type(iterable) is Seq and iterable.kind in ("modulelist", "sequential"):
+        if isinstance(iterable, Seq) and iterable.kind in ("modulelist", "sequential"):
             self.frame.repeated = True
         for value in values:
             self.bind(part.target, value)
@@ -614,31 +696,38 @@ class Expressions(Core):
                 else:
                     body()
         self.frame.repeated = repeated
-        return sized or (type(iterable) is Seq and iterable.data_sized) or (type(iterable) is Tensor and iterable.data_sized)
+        return (
+            sized
+            or (isinstance(iterable, Seq) and iterable.data_sized)
+            or (isinstance(iterable, Tensor) and iterable.data_sized)
+        )
 
     def bind(self, target: cst.CSTNode, value: Value, augmented: bool = False) -> None:
         raise NotImplementedError
 
     def iterate(self, value: Value, node: cst.CSTNode, why: str) -> Value:
         """What one step of iterating over the value gives."""
-        kind = type(value)
-        if kind is Either:
-            return either(self.iterate(o, node, why) for o in value.options if not (type(o) is Const and o.value is None))  # type: ignore[union-attr]
-        if kind is Seq:
-            return element(value)  # type: ignore[arg-type]
-        if kind is Tensor:
+        if isinstance(value, Either):
+            return either(
+                self.iterate(o, node, why) for o in value.options if not (isinstance(o, Const) and o.value is None)
+            )
+        if isinstance(value, Seq):
+            return element(value)
+        if isinstance(value, Tensor):
             if why == "unpack":
-                self.emit("loop", node, value, sub="unpack", over="tensor", form="unpack", data_sized=value.data_sized)  # type: ignore[union-attr]
-            rank = value.rank - 1 if value.rank else None  # type: ignore[union-attr]
-            return derived(value, value.dtype, rank=rank)  # type: ignore[arg-type, union-attr]
-        if kind is Mapping:
-            return Scalar("str", "constant") if value.items and all(isinstance(k, str) for k in value.items) else UNKNOWN  # type: ignore[union-attr]
-        if kind is Const and isinstance(value.value, str):  # type: ignore[union-attr]
+                self.emit("loop", node, value, sub="unpack", over="tensor", form="unpack", data_sized=value.data_sized)
+            rank = value.rank - 1 if value.rank else None
+            return derived(value, value.dtype, rank=rank)
+        if isinstance(value, Mapping):
+            return (
+                Scalar("str", "constant") if value.items and all(isinstance(k, str) for k in value.items) else UNKNOWN
+            )
+        if isinstance(value, Const) and isinstance(value.value, str):
             return STR
-        if kind is Scalar and value.type == "str":  # type: ignore[union-attr]
+        if isinstance(value, Scalar) and value.type == "str":
             return STR
-        if kind is Instance:
-            return self.iterate_instance(value, node)  # type: ignore[arg-type]
+        if isinstance(value, Instance):
+            return self.iterate_instance(value, node)
         return unknown(value)
 
     def iterate_instance(self, value: Instance, node: cst.CSTNode) -> Value:
@@ -647,14 +736,14 @@ class Expressions(Core):
     def loop_over(self, iterable: Value, node: cst.CSTNode) -> None:
         """Events of what a loop runs over; tells the reads behind its length."""
         for option in options(iterable):
-            if type(option) is Tensor:
+            if isinstance(option, Tensor):
                 if option.hypothesis is not None and not option.hypothesis.confirmed and not option.intermediate:
                     continue
                 self.emit("loop", node, option, over="tensor", form="iterate", data_sized=option.data_sized)
-            elif type(option) is Seq:
+            elif isinstance(option, Seq):
                 if option.src:
                     self.use(option, "loop", node)
-                if option.kind == "range" and type(option.elem) is Scalar and option.elem.origin == "size":
+                if option.kind == "range" and isinstance(option.elem, Scalar) and option.elem.origin == "size":
                     self.emit("loop", node, None, over="size", form="range", data_sized=False)
                 elif option.data_sized:
                     self.emit("loop", node, None, over="data", form="iterate", data_sized=True)
@@ -663,7 +752,7 @@ class Expressions(Core):
 
     def subscript(self, node: cst.Subscript) -> Value:
         owner = self.expr(node.value)
-        if type(owner) in (Outside, ClassRef):
+        if isinstance(owner, (Outside, ClassRef)):
             return owner  # a generic alias
         index = self.index(node)
         return self.item(owner, index, node)
@@ -684,45 +773,58 @@ class Expressions(Core):
 
     def item(self, owner: Value, index: Value, node: cst.CSTNode) -> Value:
         """`owner[index]`."""
-        kind = type(owner)
-        if kind is Either:
-            found = [self.item(o, index, node) for o in owner.options if not (type(o) is Const and o.value is None)]  # type: ignore[union-attr]
+        if isinstance(owner, Either):
+            found = [self.item(o, index, node) for o in owner.options if not (isinstance(o, Const) and o.value is None)]
             return either(found) if found else UNKNOWN
-        if kind is Tensor:
-            if self.doubtful(owner) and type(index) is Const and isinstance(index.value, str):
+        if isinstance(owner, Tensor):
+            if self.doubtful(owner) and isinstance(index, Const) and isinstance(index.value, str):
                 self.contradict(owner)
                 return UNKNOWN
-            return self.read(owner, index, node)  # type: ignore[arg-type]
+            return self.read(owner, index, node)
         self.use(index, "index", node)
-        if kind is Seq:
-            return self.sequence_item(owner, index, node)  # type: ignore[arg-type]
-        if kind is Mapping:
-            if type(index) is Const and _hashable(index.value):
-                if index.value in owner.items:  # type: ignore[union-attr]
-                    return owner.items[index.value]  # type: ignore[union-attr]
-                return UNKNOWN if owner.rest is None else owner.rest  # type: ignore[union-attr]
-            values = [*owner.items.values(), *([owner.rest] if owner.rest is not None else [])]  # type: ignore[union-attr]
+        if isinstance(owner, Seq):
+            return self.sequence_item(owner, index, node)
+        if isinstance(owner, Mapping):
+            if isinstance(index, Const) and _hashable(index.value):
+                if index.value in owner.items:
+                    return owner.items[index.value]
+                return UNKNOWN if owner.rest is None else owner.rest
+            values = [*owner.items.values(), *([owner.rest] if owner.rest is not None else [])]
             return either(values) if values else UNKNOWN
-        if kind is Instance:
-            return self.instance_item(owner, index, node)  # type: ignore[arg-type]
-        if kind is Scalar and owner.type == "str" or kind is Const and isinstance(owner.value, str):  # type: ignore[union-attr]
+        if isinstance(owner, Instance):
+            return self.instance_item(owner, index, node)
+        if (
+            isinstance(owner, Scalar)
+            and owner.type == "str"
+            or isinstance(owner, Const)
+            and isinstance(owner.value, str)
+        ):
             return STR
         return unknown(owner)
 
     def sequence_item(self, owner: Seq, index: Value, node: cst.CSTNode) -> Value:
-        if type(index) is SliceValue:
-            bounds = [p.value if type(p) is Const else "?" for p in index.parts]
-            if owner.items is not None and "?" not in bounds:
+        if isinstance(index, SliceValue):
+            bounds = _constants(index.parts)
+            if owner.items is not None and bounds is not None:
                 try:
                     return Seq(owner.kind, owner.items[slice(*bounds)], UNKNOWN, src=owner.src)
                 except TypeError:
                     return UNKNOWN
-            data = any(type(p) is Scalar and p.origin == "data" for p in index.parts)
+            data = any(isinstance(p, Scalar) and p.origin == "data" for p in index.parts)
             return Seq(owner.kind, None, element(owner), data_sized=data, src=sources(owner, index))
         tensor = self.tensor(index)
         if tensor is not None and owner.kind in ("list", "tuple", "modulelist", "sequential"):
-            self.emit("scalar", node, tensor, sub="index", spelling="index", origin=tensor.origin, container=owner.kind, numpy=tensor.numpy)
-        if owner.items is not None and type(index) is Const and isinstance(index.value, int):
+            self.emit(
+                "scalar",
+                node,
+                tensor,
+                sub="index",
+                spelling="index",
+                origin=tensor.origin,
+                container=owner.kind,
+                numpy=tensor.numpy,
+            )
+        if owner.items is not None and isinstance(index, Const) and isinstance(index.value, int):
             if -len(owner.items) <= index.value < len(owner.items):
                 return owner.items[index.value]
             return UNKNOWN
@@ -756,7 +858,7 @@ class Expressions(Core):
             if known is not None and hard and side != known:
                 continue
             engines = None
-            if type(value) is Flag:
+            if isinstance(value, Flag):
                 engines = frame.engines & value.engines if side else frame.engines - value.engines
                 if not engines:
                     continue
@@ -767,16 +869,16 @@ class Expressions(Core):
             frame.env.vars = dict(before)
         if known is not None and len(found) == 2:
             favoured = found[0 if known else 1]
-            if type(favoured) is Const and not favoured.soft:
+            if isinstance(favoured, Const) and not favoured.soft:
                 favoured = Const(favoured.value, True, favoured.src)
-            return favoured if type(favoured) is not Const else join(favoured, found[1 if known else 0])
+            return favoured if not isinstance(favoured, Const) else join(favoured, found[1 if known else 0])
         result = either(found)
         self.use(value, "value", node)
         src = sources(value)
-        if src and type(result) in (Const, Scalar, Unknown) and not src <= result.src:
-            if type(result) is Const:
+        if src and isinstance(result, (Const, Scalar, Unknown)) and not src <= result.src:
+            if isinstance(result, Const):
                 result = Const(result.value, True, result.src | src)
-            elif type(result) is Scalar:
+            elif isinstance(result, Scalar):
                 result = Scalar(result.type, result.origin, result.src | src)
             else:
                 result = Unknown(result.src | src)
@@ -824,15 +926,28 @@ class Expressions(Core):
                     self.narrow(test.left, lambda v: _is_none(v) is not (not truth))
                 elif kind in ("IsNot", "NotEqual"):
                     self.narrow(test.left, lambda v: _is_none(v) is not truth)
-        elif isinstance(test, cst.Call) and len(test.args) == 2 and isinstance(test.func, cst.Name) and test.func.value == "isinstance":
+        elif (
+            isinstance(test, cst.Call)
+            and len(test.args) == 2
+            and isinstance(test.func, cst.Name)
+            and test.func.value == "isinstance"
+        ):
             with self.quietly():
                 wanted = self.expr(test.args[1].value)
-            self.narrow(test.args[0].value, lambda v: self.is_instance(v, wanted) is not (not truth), self.instance_of(wanted) if truth else None)
+            self.narrow(
+                test.args[0].value,
+                lambda v: self.is_instance(v, wanted) is not (not truth),
+                self.instance_of(wanted) if truth else None,
+            )
         elif isinstance(test, cst.Call) and len(test.args) == 1:
             with self.quietly():
                 called = self.expr(test.func)
-            if type(called) is Outside and called.dotted in ("torch.is_tensor", "torch.overrides.is_tensor_like"):
-                self.narrow(test.args[0].value, lambda v: (type(v) is Tensor or type(v) is Unknown and None) is not (not truth), Tensor() if truth else None)
+            if isinstance(called, Outside) and called.dotted in ("torch.is_tensor", "torch.overrides.is_tensor_like"):
+                self.narrow(
+                    test.args[0].value,
+                    lambda v: (isinstance(v, Tensor) or isinstance(v, Unknown) and None) is not (not truth),
+                    Tensor() if truth else None,
+                )
         elif isinstance(test, (cst.Name, cst.Attribute)):
             self.narrow(test, lambda v: self.truth(v)[0] is not (not truth))
 
@@ -845,12 +960,12 @@ class Expressions(Core):
         with self.quietly():
             value = self.expr(node)
         kept = [v for v in options(value) if keep(v) is not False]
-        if type(value) is Either and kept and len(kept) < len(value.options):
+        if isinstance(value, Either) and kept and len(kept) < len(value.options):
             result = kept[0] if len(kept) == 1 else Either(tuple(kept))
             self.frame.env.vars[path] = result
-        elif not kept and type(value) is Const and value.soft:
+        elif not kept and isinstance(value, Const) and value.soft:
             self.frame.env.vars[path] = UNKNOWN if instead is None else instead
-        elif instead is not None and type(value) is Unknown:
+        elif instead is not None and isinstance(value, Unknown):
             self.frame.env.vars[path] = instead
 
     def is_instance(self, value: Value, wanted: Value) -> bool | None:
@@ -872,11 +987,11 @@ def _scalar_result(op: str, left: Value, right: Value) -> Value:
     """A Python number from two: the less constant origin, float where one is or where `/` makes it one."""
     types, origins = [], []
     for value in (left, right):
-        if type(value) is Const:
+        if isinstance(value, Const):
             types.append(type(value.value).__name__)
             origins.append("constant" if not value.soft else "unknown")
         else:
-            assert type(value) is Scalar
+            assert isinstance(value, Scalar)
             types.append(value.type)
             origins.append(value.origin)
     from tsdyn_lint.infer.values import _worse
@@ -896,9 +1011,15 @@ def _scalar_result(op: str, left: Value, right: Value) -> Value:
 
 
 def _is_none(value: Value) -> bool | None:
-    if type(value) is Const:
+    if isinstance(value, Const):
         return value.value is None
-    return None if type(value) in (Unknown, Method) else False
+    return None if isinstance(value, (Unknown, Method)) else False
+
+
+def _constants(values: Sequence[Value]) -> list[Any] | None:
+    """The plain values of constants, None if some value is none."""
+    known = [v.value for v in values if isinstance(v, Const)]
+    return known if len(known) == len(values) else None
 
 
 def _hashable(value: object) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Iterable
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, Step

@@ -37,11 +37,21 @@ from tsdyn_lint.infer.values import (
 from tsdyn_lint.resolve import Assigned, Class, Function, Module
 
 RNNS = frozenset({"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"})
-CONTAINERS = frozenset({"torch.nn.ModuleList", "torch.nn.Sequential", "torch.nn.ModuleDict", "torch.nn.ParameterList", "torch.nn.ParameterDict"})
+CONTAINERS = frozenset(
+    {
+        "torch.nn.ModuleList",
+        "torch.nn.Sequential",
+        "torch.nn.ModuleDict",
+        "torch.nn.ParameterList",
+        "torch.nn.ParameterDict",
+    }
+)
 _PARAMETERS = frozenset({"weight", "bias", "running_mean", "running_var", "num_batches_tracked", "in_proj_weight", "in_proj_bias",
                          "weight_g", "weight_v", "bias_k", "bias_v"})  # fmt: skip
 _BUFFERS = frozenset({"running_mean", "running_var", "num_batches_tracked"})
-_TENSOR_NAMES = frozenset({"Tensor", "FloatTensor", "LongTensor", "BoolTensor", "IntTensor", "HalfTensor", "DoubleTensor", "Parameter"})
+_TENSOR_NAMES = frozenset(
+    {"Tensor", "FloatTensor", "LongTensor", "BoolTensor", "IntTensor", "HalfTensor", "DoubleTensor", "Parameter"}
+)
 _NO_PARAMETERS = ("ReLU", "Softmax", "Sigmoid", "Tanh", "GELU", "Dropout", "Loss", "Pool", "Identity", "Flatten", "Upsample", "Pad",
                   "LeakyReLU", "ELU", "SiLU", "Softplus", "Unfold", "Fold", "PixelShuffle", "LogSoftmax", "Hardtanh", "Threshold",
                   "CosineSimilarity", "PairwiseDistance", "ReLU6", "Mish", "Hardswish", "Hardsigmoid", "LogSigmoid")  # fmt: skip
@@ -66,17 +76,29 @@ class Instances(Calls):
             self.emit("construct", node, None, target="torch.nn.Module", name=cls.name, parameters=True)
         if any(b in ("typing.NamedTuple", "NamedTuple") for b in outside):
             return self.named_tuple(cls, args)
-        memo = (id(cls), tuple(key(v) for v in args.pos), tuple((k, key(v)) for k, v in args.kw.items()), args.open, args.rest is not None)
+        memo = (
+            id(cls),
+            tuple(key(v) for v in args.pos),
+            tuple((k, key(v)) for k, v in args.kw.items()),
+            args.open,
+            args.rest is not None,
+        )
         known = self._instances.get(memo)
         if known is not None:
             return known
         if cls in self._active or id(cls) in self._building:
             return Instance(cls, "", is_module=is_module)
-        instance = Instance(cls, next((b for b in outside if b.startswith("torch.nn.")), outside[-1] if outside else ""), is_module=is_module)
+        instance = Instance(
+            cls,
+            next((b for b in outside if b.startswith("torch.nn.")), outside[-1] if outside else ""),
+            is_module=is_module,
+        )
         instance.args, instance.kwargs = tuple(args.pos), dict(args.kw)
         if is_module:
             self._instances[memo] = instance
-        elif any(b in ("builtins.dict", "collections.OrderedDict", "collections.UserDict", "dict") for b in outside) and not _is_dataclass(cls):
+        elif any(
+            b in ("builtins.dict", "collections.OrderedDict", "collections.UserDict", "dict") for b in outside
+        ) and not _is_dataclass(cls):
             return instance
         elif any(b.startswith("torch.autograd.") for b in outside):
             return instance
@@ -112,7 +134,7 @@ class Instances(Calls):
             return UNKNOWN
         if member.values:
             value = self.assigned_value(member, cls.module, name, cls, "local")
-            return Const(value.value, True) if type(value) is Const else value
+            return Const(value.value, True) if isinstance(value, Const) else value
         return self.annotated(member.annotation, cls.module)
 
     def fill_fields(self, instance: Instance, cls: Class, args: Args) -> None:
@@ -146,7 +168,32 @@ class Instances(Calls):
                 return owner.attrs["*"]
         if owner.outside.startswith("torch.nn.") and name in _PARAMETERS and owner.outside != "torch.nn.Module":
             return Tensor(None, None, "buffer" if name in _BUFFERS else "parameter")
-        if owner.cls is None and owner.outside.startswith("torch.nn.") and name in ("in_features", "out_features", "in_channels", "out_channels", "embedding_dim", "num_embeddings", "hidden_size", "num_heads", "normalized_shape", "kernel_size", "stride", "padding", "dilation", "groups", "eps", "p", "padding_idx", "embed_dim", "num_layers"):
+        if (
+            owner.cls is None
+            and owner.outside.startswith("torch.nn.")
+            and name
+            in (
+                "in_features",
+                "out_features",
+                "in_channels",
+                "out_channels",
+                "embedding_dim",
+                "num_embeddings",
+                "hidden_size",
+                "num_heads",
+                "normalized_shape",
+                "kernel_size",
+                "stride",
+                "padding",
+                "dilation",
+                "groups",
+                "eps",
+                "p",
+                "padding_idx",
+                "embed_dim",
+                "num_layers",
+            )
+        ):
             return Scalar("number", "constant")
         if owner.outside == "contextlib.<user>":
             return UNKNOWN
@@ -161,7 +208,7 @@ class Instances(Calls):
             self._annotations[memo] = UNKNOWN
             self._annotations[memo] = self.assigned_value(member, home.module, name, home, owner)
         value = self._annotations[memo]
-        if type(value) is Func and type(owner) is str and value.self is None:
+        if isinstance(value, Func) and type(owner) is str and value.self is None:
             return value
         return value
 
@@ -181,12 +228,16 @@ class Instances(Calls):
         if owner.cls is None:
             return unknown(owner)
         getter = self.program.class_member(owner.cls, "__getitem__")
-        if type(index) is Const and isinstance(index.value, str) and index.value in owner.attrs:
+        if isinstance(index, Const) and isinstance(index.value, str) and index.value in owner.attrs:
             return owner.attrs[index.value]
-        if _is_dataclass(owner.cls) or self.fields(owner.cls) and any(b.endswith("ModelOutput") for b in map(_base_name, self.program.mro(owner.cls))):
+        if (
+            _is_dataclass(owner.cls)
+            or self.fields(owner.cls)
+            and any(b.endswith("ModelOutput") for b in map(_base_name, self.program.mro(owner.cls)))
+        ):
             values = list(owner.attrs.values())
-            if type(index) is Const and isinstance(index.value, int):
-                present = [v for v in values if not (type(v) is Const and v.value is None)]
+            if isinstance(index, Const) and isinstance(index.value, int):
+                present = [v for v in values if not (isinstance(v, Const) and v.value is None)]
                 if present and index.value == 0:
                     return present[0]
                 return either(present) if present else UNKNOWN
@@ -200,14 +251,18 @@ class Instances(Calls):
             getter = self.program.class_member(value.cls, "__iter__")
             if isinstance(getter, Function):
                 found = self.call_function(Func(getter, value), Args(), node)
-                return self.iterate(found, node, "loop") if type(found) is Seq else UNKNOWN
+                return self.iterate(found, node, "loop") if isinstance(found, Seq) else UNKNOWN
         return UNKNOWN
 
     # --- calling
 
     def call_instance(self, owner: Instance, args: Args, node: cst.CSTNode) -> Value:
         if owner.cls is not None:
-            names = ("__call__", "forward") if not owner.is_module or isinstance(self.program.class_member(owner.cls, "__call__"), Function) else ("forward",)
+            names = (
+                ("__call__", "forward")
+                if not owner.is_module or isinstance(self.program.class_member(owner.cls, "__call__"), Function)
+                else ("forward",)
+            )
             for name in names:
                 method = owner.attrs.get(name) or None
                 if method is not None:
@@ -232,7 +287,7 @@ class Instances(Calls):
             state: Value = Tensor()
             if kind == "torch.nn.LSTM":
                 state = Seq("tuple", [Tensor(), Tensor()], UNKNOWN)
-            packed = type(first) is Instance and first.outside.endswith("PackedSequence")
+            packed = isinstance(first, Instance) and first.outside.endswith("PackedSequence")
             out: Value = Instance(None, "torch.nn.utils.rnn.PackedSequence") if packed else Tensor("float")
             return Seq("tuple", [out, state], UNKNOWN)
         if kind in ("torch.nn.MultiheadAttention", "torch.nn.LSTMCell"):
@@ -245,7 +300,11 @@ class Instances(Calls):
                 return self.invoke(inner, args, node)
             return UNKNOWN
         tensor = self.tensor(first)
-        rank = tensor.rank if tensor is not None and not kind.endswith(("Embedding", "Flatten", "Bilinear", "Loss")) else None
+        rank = (
+            tensor.rank
+            if tensor is not None and not kind.endswith(("Embedding", "Flatten", "Bilinear", "Loss"))
+            else None
+        )
         if kind.endswith("Loss"):
             rank = 0 if "reduction" not in owner.kwargs else None
         if kind == "torch.nn.Identity":
@@ -290,7 +349,10 @@ class Instances(Calls):
         """An instance of a class as its defaults build it."""
         if "enum." in "".join(self.program.outside_bases(cls)):
             return Scalar("other", "constant")
-        if any(b in ("typing.TypedDict", "TypedDict", "typing.Protocol", "abc.ABC") for b in self.program.outside_bases(cls)):
+        if any(
+            b in ("typing.TypedDict", "TypedDict", "typing.Protocol", "abc.ABC")
+            for b in self.program.outside_bases(cls)
+        ):
             return UNKNOWN
         if cls in self.program.subclasses_known() and not cls.methods.get("forward") and self.program.is_nn_module(cls):
             return UNKNOWN
@@ -300,10 +362,10 @@ class Instances(Calls):
             return self.instantiate(cls, Args(open=True), None)
 
     def _union(self, values: list[Value]) -> Value:
-        if any(type(v) is Unknown for v in values):
-            rest = [v for v in values if type(v) is not Unknown]
-            if any(type(v) is Tensor for v in rest):
-                return Either(tuple([*rest, UNKNOWN]))
+        if any(isinstance(v, Unknown) for v in values):
+            rest = [v for v in values if not isinstance(v, Unknown)]
+            if any(isinstance(v, Tensor) for v in rest):
+                return Either((*rest, UNKNOWN))
             return UNKNOWN
         return either(values)
 
@@ -333,7 +395,7 @@ class Instances(Calls):
 
     def is_instance(self, value: Value, wanted: Value) -> bool | None:
         """`isinstance(value, wanted)`, None if that is open."""
-        classes = wanted.items if type(wanted) is Seq and wanted.items is not None else [wanted]
+        classes = wanted.items if isinstance(wanted, Seq) and wanted.items is not None else [wanted]
         answers = [self._is_one(value, c) for c in classes]
         if any(a is True for a in answers):
             return True
@@ -341,84 +403,98 @@ class Instances(Calls):
 
     def _is_one(self, value: Value, wanted: Value) -> bool | None:
         kind = type(value)
-        if kind in (Unknown, Method) or kind is Scalar and value.type == "other":  # type: ignore[union-attr]
+        if isinstance(value, (Unknown, Method)) or isinstance(value, Scalar) and value.type == "other":
             return None
-        if type(wanted) is ClassRef:
-            if kind is Seq and value.cls is not None:  # type: ignore[union-attr]
-                return value.cls is wanted.cls  # type: ignore[union-attr]
-            if kind is Instance:
-                if value.cls is not None:  # type: ignore[union-attr]
-                    line = self.program.mro(value.cls)  # type: ignore[union-attr]
-                    return wanted.cls in line or (None if any(isinstance(b, str) and not b.startswith(("torch.nn", "builtins", "abc", "typing")) for b in line) else False)
+        if isinstance(wanted, ClassRef):
+            if isinstance(value, Seq) and value.cls is not None:
+                return value.cls is wanted.cls
+            if isinstance(value, Instance):
+                if value.cls is not None:
+                    line = self.program.mro(value.cls)
+                    return wanted.cls in line or (
+                        None
+                        if any(
+                            isinstance(b, str) and not b.startswith(("torch.nn", "builtins", "abc", "typing"))
+                            for b in line
+                        )
+                        else False
+                    )
                 return False
-            return False if kind in (Tensor, Const, Scalar, Seq, Mapping) else None
-        if type(wanted) is not Outside:
+            return False if isinstance(value, (Tensor, Const, Scalar, Seq, Mapping)) else None
+        if not isinstance(wanted, Outside):
             return None
         name = wanted.dotted
         short = name.rpartition(".")[2]
         if name.startswith("torch.") and short in _TENSOR_NAMES:
-            if kind is not Tensor:
-                return None if kind is Outside else False
-            if value.numpy:  # type: ignore[union-attr]
+            if not isinstance(value, Tensor):
+                return None if isinstance(value, Outside) else False
+            if value.numpy:
                 return False
             if short == "Parameter":
-                return value.origin == "parameter"  # type: ignore[union-attr]
-            if value.hypothesis is not None and not value.hypothesis.confirmed:  # type: ignore[union-attr]
+                return value.origin == "parameter"
+            if value.hypothesis is not None and not value.hypothesis.confirmed:
                 return None
             return True if short == "Tensor" else None
         if name == "numpy.ndarray":
-            return value.numpy if kind is Tensor else None if kind is Outside else False  # type: ignore[union-attr]
+            return value.numpy if isinstance(value, Tensor) else None if isinstance(value, Outside) else False
         table = {"int": int, "float": float, "str": str, "bool": bool}
         if name.startswith("builtins.") and short in table:
-            if kind is Const:
-                return isinstance(value.value, table[short])  # type: ignore[union-attr]
-            if kind is Scalar:
-                if value.type in ("number", "bool"):  # type: ignore[union-attr]
+            if isinstance(value, Const):
+                return isinstance(value.value, table[short])
+            if isinstance(value, Scalar):
+                if value.type in ("number", "bool"):
                     return None if short != "str" else False
-                return value.type == short  # type: ignore[union-attr]
-            if kind is Tensor:
-                return None if value.hypothesis is not None and not value.hypothesis.confirmed else False  # type: ignore[union-attr]
-            return False if kind in (Seq, Mapping, Instance, Func) else None
+                return value.type == short
+            if isinstance(value, Tensor):
+                return None if value.hypothesis is not None and not value.hypothesis.confirmed else False
+            return False if isinstance(value, (Seq, Mapping, Instance, Func)) else None
         if short in ("list", "tuple", "set", "Sequence", "Iterable", "List", "Tuple"):
-            if kind is Seq:
+            if isinstance(value, Seq):
                 if short in ("Sequence", "Iterable"):
                     return True
-                held = "tuple" if value.kind == "size" else value.kind  # type: ignore[union-attr]
+                held = "tuple" if value.kind == "size" else value.kind
                 return held == short.lower()
-            if kind is Tensor:
-                return None if value.hypothesis is not None and not value.hypothesis.confirmed else False  # type: ignore[union-attr]
-            return False if kind in (Const, Scalar, Mapping, Instance) else None
+            if isinstance(value, Tensor):
+                return None if value.hypothesis is not None and not value.hypothesis.confirmed else False
+            return False if isinstance(value, (Const, Scalar, Mapping, Instance)) else None
         if short in ("dict", "Mapping", "OrderedDict", "Dict"):
-            if kind is Mapping:
+            if isinstance(value, Mapping):
                 return True
-            if kind is Tensor:
-                return None if value.hypothesis is not None and not value.hypothesis.confirmed else False  # type: ignore[union-attr]
-            return False if kind in (Const, Scalar, Seq) else None
-        if kind is Instance:
-            if value.cls is None and value.outside:  # type: ignore[union-attr]
-                if value.outside == name:  # type: ignore[union-attr]
+            if isinstance(value, Tensor):
+                return None if value.hypothesis is not None and not value.hypothesis.confirmed else False
+            return False if isinstance(value, (Const, Scalar, Seq)) else None
+        if isinstance(value, Instance):
+            if value.cls is None and value.outside:
+                if value.outside == name:
                     return True
                 if name == "torch.nn.Module":
-                    return value.is_module or None  # type: ignore[union-attr]
-                return False if value.outside.startswith("torch.nn.") and name.startswith("torch.nn.") and short[0].isupper() and not short.startswith("_") else None  # type: ignore[union-attr]
-            if value.cls is not None:  # type: ignore[union-attr]
-                line = self.program.mro(value.cls)  # type: ignore[union-attr]
-                if name in line or name == "torch.nn.Module" and value.is_module:  # type: ignore[union-attr]
+                    return value.is_module or None
+                return (
+                    False
+                    if value.outside.startswith("torch.nn.")
+                    and name.startswith("torch.nn.")
+                    and short[0].isupper()
+                    and not short.startswith("_")
+                    else None
+                )
+            if value.cls is not None:
+                line = self.program.mro(value.cls)
+                if name in line or name == "torch.nn.Module" and value.is_module:
                     return True
                 return False if name.startswith("torch.nn.") else None
-        if kind is Seq and name in CONTAINERS:
-            return value.kind == short.lower()  # type: ignore[union-attr]
-        if kind is Tensor and value.hypothesis is not None and not value.hypothesis.confirmed:  # type: ignore[union-attr]
+        if isinstance(value, Seq) and name in CONTAINERS:
+            return value.kind == short.lower()
+        if isinstance(value, Tensor) and value.hypothesis is not None and not value.hypothesis.confirmed:
             return None
-        return False if kind in (Tensor, Const, Scalar, Seq, Mapping) else None
+        return False if isinstance(value, (Tensor, Const, Scalar, Seq, Mapping)) else None
 
     def instance_of(self, wanted: Value) -> Value | None:
         """What an unknown value is once `isinstance(value, wanted)` holds."""
-        if type(wanted) is ClassRef:
+        if isinstance(wanted, ClassRef):
             return self.example(wanted.cls)
-        if type(wanted) is Outside:
+        if isinstance(wanted, Outside):
             found = _named(wanted.dotted)
-            if type(found) is not Unknown:
+            if not isinstance(found, Unknown):
                 return found
             short = wanted.dotted.rpartition(".")[2]
             if short in ("list", "tuple"):
@@ -443,7 +519,9 @@ def _named(dotted: str) -> Value:
         return Scalar("other", "meta")
     if dotted == "torch.Size":
         return Seq("size", None, Scalar("int", "size"))
-    if short in ("list", "List", "tuple", "Tuple") and "." not in dotted.removeprefix("typing.").removeprefix("builtins."):
+    if short in ("list", "List", "tuple", "Tuple") and "." not in dotted.removeprefix("typing.").removeprefix(
+        "builtins."
+    ):
         return Seq(short.lower(), None, UNKNOWN, "argument")
     if short in ("dict", "Dict") and "." not in dotted.removeprefix("typing.").removeprefix("builtins."):
         return Mapping({}, UNKNOWN, "argument")
@@ -459,7 +537,9 @@ def has_parameters(dotted: str) -> bool:
 
 def _is_dataclass(cls: Class) -> bool:
     for decorator in cls.node.decorators:
-        name = cls.module.dotted(decorator.decorator.func if isinstance(decorator.decorator, cst.Call) else decorator.decorator)
+        name = cls.module.dotted(
+            decorator.decorator.func if isinstance(decorator.decorator, cst.Call) else decorator.decorator
+        )
         if name and name.rpartition(".")[2] in ("dataclass", "define", "frozen"):
             return True
     return False

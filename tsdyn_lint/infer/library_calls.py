@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import libcst as cst
 
@@ -10,7 +10,7 @@ from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer import contexts
 from tsdyn_lint.infer.builtin_calls import BuiltinCalls
 from tsdyn_lint.infer.calls import Args
-from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE
+from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event
 from tsdyn_lint.infer.expressions import derived
 from tsdyn_lint.infer.instances import CONTAINERS, has_parameters
 from tsdyn_lint.infer.tensors import _flat
@@ -68,7 +68,9 @@ _CONSTANTS = {
     "numpy.newaxis": None, "sys.maxsize": 9223372036854775807, "typing.TYPE_CHECKING": False,
 }  # fmt: skip
 _TENSOR_ONLY_METHODS = frozenset({"item", "tolist"})
-_LOGGER_METHODS = frozenset({"debug", "info", "warning", "warn", "error", "critical", "exception", "log", "warning_once", "info_once"})
+_LOGGER_METHODS = frozenset(
+    {"debug", "info", "warning", "warn", "error", "critical", "exception", "log", "warning_once", "info_once"}
+)
 _RANDOM_MODULES = ("random.", "numpy.random.", "secrets.", "uuid.")
 _CLOCKS = ("time.", "datetime.")
 
@@ -94,27 +96,49 @@ class LibraryCalls(BuiltinCalls):
         if handler is not None:
             result = handler(dotted, args, node)
             if result is not None:
-                return result  # type: ignore[no-any-return]
+                return cast(Value, result)
         return self.unknown_call(dotted, args, node)
 
     def unknown_call(self, dotted: str, args: Args, node: cst.CSTNode) -> Value:
         """A function nobody described: only its name and what goes in are known."""
         origin = "random" if dotted.startswith(_RANDOM_MODULES) else "clock" if dotted.startswith(_CLOCKS) else ""
-        src = frozenset()
+        src: frozenset[Event] = frozenset()
         for value in args.all():
             self.use(value, "arg", node)
         if self.wanted(dotted):
-            event = self.emit("call", node, None, sub=dotted, target=dotted, tensor=any(self.tensor(v) is not None for v in _flat(args.all(), 1)), args=len(args.pos))
+            event = self.emit(
+                "call",
+                node,
+                None,
+                sub=dotted,
+                target=dotted,
+                tensor=any(self.tensor(v) is not None for v in _flat(args.all(), 1)),
+                args=len(args.pos),
+            )
             if event is not None:
                 src = frozenset([event])
         if dotted == "<never returns>" or dotted in ("sys.exit", "os._exit"):
             return Outside("<never returns>")
         if origin:
-            kind = "int" if dotted.rpartition(".")[2] in ("randint", "randrange", "getrandbits") else "float" if origin == "random" and dotted.rpartition(".")[2] in ("random", "uniform", "gauss", "time", "perf_counter") else "number"
+            kind = (
+                "int"
+                if dotted.rpartition(".")[2] in ("randint", "randrange", "getrandbits")
+                else "float"
+                if origin == "random"
+                and dotted.rpartition(".")[2] in ("random", "uniform", "gauss", "time", "perf_counter")
+                else "number"
+            )
             return Scalar(kind, origin, src)
         short = dotted.rpartition(".")[2]
         if short[:1].isupper() and "." in dotted:
-            return Instance(None, dotted, is_module=short.endswith(("Module", "Layer")), args=tuple(args.pos), kwargs=dict(args.kw), src=src)
+            return Instance(
+                None,
+                dotted,
+                is_module=short.endswith(("Module", "Layer")),
+                args=tuple(args.pos),
+                kwargs=dict(args.kw),
+                src=src,
+            )
         if contexts.kind(dotted) != "unknown":
             return Instance(None, dotted, src=src)
         return Unknown(src | sources(*args.all())) if src or sources(*args.all()) else UNKNOWN
@@ -132,15 +156,40 @@ class LibraryCalls(BuiltinCalls):
             if dotted == "torch.nn.Parameter":
                 self.emit("construct", node, None, target=dotted, name="nn.Parameter", parameters=True)
             given = self.tensor(args.get(0) or UNKNOWN)
-            return Tensor(given.dtype if given else None, given.rank if given else None, "parameter" if dotted == "torch.nn.Parameter" else "buffer", intermediate=False)
-        if dotted.startswith("torch.nn.") and short[:1].isupper() and dotted.count(".") <= 4 and not dotted.startswith(("torch.nn.utils.", "torch.nn.functional.", "torch.nn.init.")):
+            return Tensor(
+                given.dtype if given else None,
+                given.rank if given else None,
+                "parameter" if dotted == "torch.nn.Parameter" else "buffer",
+                intermediate=False,
+            )
+        if (
+            dotted.startswith("torch.nn.")
+            and short[:1].isupper()
+            and dotted.count(".") <= 4
+            and not dotted.startswith(("torch.nn.utils.", "torch.nn.functional.", "torch.nn.init."))
+        ):
             parameters = has_parameters(dotted)
             if not self.muted:
                 self.emit("construct", node, None, target=dotted, name=f"nn.{short}", parameters=parameters)
-            return Instance(None, f"torch.nn.{short}" if dotted.startswith("torch.nn.modules.") else dotted, is_module=True, args=tuple(args.pos), kwargs=dict(args.kw))
+            return Instance(
+                None,
+                f"torch.nn.{short}" if dotted.startswith("torch.nn.modules.") else dotted,
+                is_module=True,
+                args=tuple(args.pos),
+                kwargs=dict(args.kw),
+            )
         if dotted == "torch.is_tensor":
             return self.isinstance_(Args([args.get(0) or UNKNOWN, Outside("torch.Tensor")]), node)
-        if dotted in ("torch.compile", "torch.jit.script", "torch.jit.trace", "torch.jit.ignore", "torch.jit.unused", "torch.jit.export", "torch.compiler.allow_in_graph", "torch.fx.wrap"):
+        if dotted in (
+            "torch.compile",
+            "torch.jit.script",
+            "torch.jit.trace",
+            "torch.jit.ignore",
+            "torch.jit.unused",
+            "torch.jit.export",
+            "torch.compiler.allow_in_graph",
+            "torch.fx.wrap",
+        ):
             first = args.get(0)
             if dotted in ("torch.jit.script", "torch.jit.trace") and self.wanted(dotted):
                 self.emit("call", node, None, sub=dotted, target=dotted)
@@ -150,9 +199,18 @@ class LibraryCalls(BuiltinCalls):
                 self.emit("call", node, None, sub=dotted, target=dotted, function="")
                 return UNKNOWN
             first = args.get(0)
-            return Outside("torch.compiler.<disabled>") if first is not None and type(first) in (Func, Instance) else UNKNOWN
+            return (
+                Outside("torch.compiler.<disabled>")
+                if first is not None and isinstance(first, (Func, Instance))
+                else UNKNOWN
+            )
         if dotted in ("torch.utils.checkpoint.checkpoint",):
-            rest = Args(args.pos[1:], {k: v for k, v in args.kw.items() if k not in ("use_reentrant", "preserve_rng_state", "context_fn")}, args.rest, args.open)
+            rest = Args(
+                args.pos[1:],
+                {k: v for k, v in args.kw.items() if k not in ("use_reentrant", "preserve_rng_state", "context_fn")},
+                args.rest,
+                args.open,
+            )
             return self.invoke(args.pos[0], rest, node) if args.pos else UNKNOWN
         if dotted in ("torch.utils.checkpoint.checkpoint_sequential",):
             return Tensor()
@@ -162,19 +220,36 @@ class LibraryCalls(BuiltinCalls):
             return UNKNOWN
         if dotted in ("torch.cond", "torch.ops.higher_order.cond"):
             operands = args.get(3, "operands")
-            inner = Args(list(operands.items)) if type(operands) is Seq and operands.items is not None else Args()
+            inner = Args(list(operands.items)) if isinstance(operands, Seq) and operands.items is not None else Args()
             found = [self.invoke(f, inner, node) for f in args.pos[1:3]]
             return either(found) if found else UNKNOWN
-        if dotted in ("torch._check", "torch._check_is_size", "torch._check_value", "torch._check_index", "torch._check_type"):
+        if dotted in (
+            "torch._check",
+            "torch._check_is_size",
+            "torch._check_value",
+            "torch._check_index",
+            "torch._check_type",
+        ):
             self.use(args.get(0) or UNKNOWN, "check", node)
             return NOTHING
         if dotted.startswith("torch.return_types."):
             return args.get(0) or UNKNOWN
         if dotted in ("torch.Size",):
-            return args.get(0) if type(args.get(0)) is Seq else Seq("size", None, INT)  # type: ignore[return-value]
+            given_size = args.get(0)
+            return given_size if isinstance(given_size, Seq) else Seq("size", None, INT)
         if dotted in ("torch.device", "torch.dtype", "torch.finfo", "torch.iinfo"):
             return Instance(None, dotted) if dotted == "torch.device" else Scalar("other", "meta")
-        if dotted in ("torch.is_grad_enabled", "torch.is_autocast_enabled", "torch.is_floating_point", "torch.is_complex", "torch.cuda.is_available", "torch.onnx.is_in_onnx_export", "torch.backends.mps.is_available", "torch.distributed.is_initialized", "torch.distributed.is_available"):
+        if dotted in (
+            "torch.is_grad_enabled",
+            "torch.is_autocast_enabled",
+            "torch.is_floating_point",
+            "torch.is_complex",
+            "torch.cuda.is_available",
+            "torch.onnx.is_in_onnx_export",
+            "torch.backends.mps.is_available",
+            "torch.distributed.is_initialized",
+            "torch.distributed.is_available",
+        ):
             if self.wanted(dotted):
                 self.emit("call", node, None, sub=dotted, target=dotted)
             return Const(False, True) if dotted == "torch.onnx.is_in_onnx_export" else Scalar("bool", "meta")
@@ -198,7 +273,7 @@ class LibraryCalls(BuiltinCalls):
     def container(self, dotted: str, args: Args, node: cst.CSTNode) -> Value:
         """`nn.ModuleList`, `nn.Sequential`, `nn.ModuleDict` and the parameter containers, with what they hold."""
         if dotted == "torch.nn.Sequential":
-            if len(args.pos) == 1 and type(args.pos[0]) is Mapping and not args.rest:
+            if len(args.pos) == 1 and isinstance(args.pos[0], Mapping) and not args.rest:
                 table = args.pos[0]
                 if table.rest is None:
                     return Seq("sequential", list(table.items.values()), UNKNOWN)
@@ -208,14 +283,14 @@ class LibraryCalls(BuiltinCalls):
             return Seq("sequential", list(args.pos), UNKNOWN)
         if dotted.endswith("Dict"):
             first = args.get(0)
-            if type(first) is Mapping:
+            if isinstance(first, Mapping):
                 return Mapping(dict(first.items), first.rest)
             return Mapping({}, None if first is None else UNKNOWN)
         first = args.get(0)
         kind = "modulelist" if dotted.endswith("ModuleList") else "list"
         if first is None:
             return Seq(kind, [], UNKNOWN)
-        if type(first) is Seq:
+        if isinstance(first, Seq):
             return Seq(kind, list(first.items) if first.items is not None else None, first.elem)
         return Seq(kind, None, self.iterate(first, node, "loop"))
 
@@ -227,26 +302,53 @@ class LibraryCalls(BuiltinCalls):
         src = sources(*values)
         for value in values:
             for option in options(value):
-                if type(option) is Tensor:
-                    event = self.emit("scalar", node, option, self.mixed(value) if option is not value else CERTAIN, sub="math", spelling="math", function=dotted, origin=option.origin, numpy=option.numpy, dtype=option.dtype or "")
+                if isinstance(option, Tensor):
+                    event = self.emit(
+                        "scalar",
+                        node,
+                        option,
+                        self.mixed(value) if option is not value else CERTAIN,
+                        sub="math",
+                        spelling="math",
+                        function=dotted,
+                        origin=option.origin,
+                        numpy=option.numpy,
+                        dtype=option.dtype or "",
+                    )
                     src = src | ({event} if event is not None else frozenset())
                     return Scalar("float", "data", src)
-        kind = "int" if name in ("floor", "ceil", "gcd", "isqrt", "comb", "prod", "trunc", "lcm") else "bool" if name.startswith("is") else "float"
-        if values and all(type(v) is Const for v in values):
+        kind = (
+            "int"
+            if name in ("floor", "ceil", "gcd", "isqrt", "comb", "prod", "trunc", "lcm")
+            else "bool"
+            if name.startswith("is")
+            else "float"
+        )
+        if values and all(isinstance(v, Const) for v in values):
             import math
 
             try:
-                return Const(getattr(math, name)(*[v.value for v in values if type(v) is Const]), any(v.soft for v in values if type(v) is Const), src)
+                return Const(
+                    getattr(math, name)(*[v.value for v in values if isinstance(v, Const)]),
+                    any(v.soft for v in values if isinstance(v, Const)),
+                    src,
+                )
             except Exception:
                 return Scalar(kind, "constant", src)
         flat = _flat(list(values))
         for value in values:
             self.use(value, "math", node)
-        if any(type(v) is Scalar and v.origin == "size" for v in flat):
+        if any(isinstance(v, Scalar) and v.origin == "size" for v in flat):
             event = self.emit("size", node, None, sub="math", spelling="math", function=dotted)
             return Scalar(kind, "size", src | ({event} if event is not None else frozenset()))
-        origins = [v.origin for v in flat if type(v) is Scalar]
-        origin = "data" if "data" in origins else "constant" if all(type(v) in (Const, Scalar) for v in flat) else "unknown"
+        origins = [v.origin for v in flat if isinstance(v, Scalar)]
+        origin = (
+            "data"
+            if "data" in origins
+            else "constant"
+            if all(isinstance(v, (Const, Scalar)) for v in flat)
+            else "unknown"
+        )
         return Scalar(kind, origin, src)
 
     def lib_functools(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
@@ -256,24 +358,37 @@ class LibraryCalls(BuiltinCalls):
             each = self.iterate(args.pos[1], node, "loop")
             return self.invoke(args.pos[0], Args([args.pos[2] if len(args.pos) > 2 else each, each]), node)
         if dotted in ("functools.wraps", "functools.lru_cache", "functools.cache"):
-            return args.get(0) if type(args.get(0)) is Func else UNKNOWN  # type: ignore[return-value]
+            return args.get(0) if type(args.get(0)) is Func else UNKNOWN
         return None
 
     def lib_itertools(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
         name = dotted[10:]
         each = [self.iterate(v, node, "loop") for v in args.pos]
         if name in ("chain", "chain.from_iterable"):
-            if name == "chain" and all(type(v) is Seq and v.items is not None for v in args.pos):
-                return Seq("gen", [i for v in args.pos for i in v.items], UNKNOWN)  # type: ignore[union-attr]
+            lists = [v.items for v in args.pos if isinstance(v, Seq) and v.items is not None]
+            if name == "chain" and len(lists) == len(args.pos):
+                return Seq("gen", [item for items in lists for item in items], UNKNOWN)
             return Seq("gen", None, either(each) if name == "chain" else self.iterate(either(each), node, "loop"))
         if name in ("product", "zip_longest", "combinations", "permutations"):
-            return Seq("gen", None, Seq("tuple", each if name in ("product", "zip_longest") else None, either(each) if each else UNKNOWN))
+            return Seq(
+                "gen",
+                None,
+                Seq("tuple", each if name in ("product", "zip_longest") else None, either(each) if each else UNKNOWN),
+            )
         if name in ("repeat", "cycle", "islice", "accumulate", "takewhile", "count"):
             return Seq("gen", None, args.pos[0] if name == "repeat" and args.pos else each[0] if each else INT)
         return None
 
     def lib_operator(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
-        table = {"add": "Add", "mul": "Multiply", "sub": "Subtract", "truediv": "Divide", "floordiv": "FloorDivide", "and_": "BitAnd", "or_": "BitOr"}
+        table = {
+            "add": "Add",
+            "mul": "Multiply",
+            "sub": "Subtract",
+            "truediv": "Divide",
+            "floordiv": "FloorDivide",
+            "and_": "BitAnd",
+            "or_": "BitOr",
+        }
         name = dotted[9:]
         if name in table and len(args.pos) == 2:
             return self.binary(table[name], args.pos[0], args.pos[1], node)
@@ -284,8 +399,20 @@ class LibraryCalls(BuiltinCalls):
     def lib_copy(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
         value = args.get(0) or UNKNOWN
         kinds = {type(v) for v in options(value)}
-        what = "tensor" if Tensor in kinds else "module" if any(type(v) is Instance and v.is_module for v in options(value)) else "list" if Seq in kinds else "dict" if Mapping in kinds else "unknown" if Unknown in kinds else "object"
-        holds = any(type(v) is Tensor for v in _flat([value]))
+        what = (
+            "tensor"
+            if Tensor in kinds
+            else "module"
+            if any(isinstance(v, Instance) and v.is_module for v in options(value))
+            else "list"
+            if Seq in kinds
+            else "dict"
+            if Mapping in kinds
+            else "unknown"
+            if Unknown in kinds
+            else "object"
+        )
+        holds = any(isinstance(v, Tensor) for v in _flat([value]))
         self.emit("call", node, value, sub=dotted, target=dotted, argument=what, holds_tensor=holds)
         return value
 
@@ -294,7 +421,12 @@ class LibraryCalls(BuiltinCalls):
         if name in ("OrderedDict", "Counter", "ChainMap"):
             return self.dict_call(args, node)
         if name == "defaultdict":
-            return Mapping({}, self.invoke(args.pos[0], Args(), node) if args.pos and type(args.pos[0]) in (Outside, Func) else UNKNOWN)
+            return Mapping(
+                {},
+                self.invoke(args.pos[0], Args(), node)
+                if args.pos and isinstance(args.pos[0], (Outside, Func))
+                else UNKNOWN,
+            )
         if name == "deque":
             return self.collected("deque", Args(args.pos[:1]), node)
         if name == "namedtuple":
@@ -335,12 +467,17 @@ class LibraryCalls(BuiltinCalls):
             return None
         name = dotted.rpartition(".")[2]
         flat = _flat(list(args.pos))
-        tensors = [v for v in flat if type(v) is Tensor]
-        if any(type(v) is Scalar and v.origin == "size" for v in flat):
+        tensors = [v for v in flat if isinstance(v, Tensor)]
+        if any(isinstance(v, Scalar) and v.origin == "size" for v in flat):
             event = self.emit("size", node, None, sub="numpy", spelling="numpy", function=dotted)
             src = sources(*args.pos) | ({event} if event is not None else frozenset())
             self.emit("call", node, None, sub=dotted, target=dotted, argument="size")
-            return Scalar("number", "size", src) if name in ("ceil", "floor", "sqrt", "prod", "log2", "log", "round", "max", "min", "int64", "int32", "mod") else Tensor(numpy=True, origin="constant")
+            return (
+                Scalar("number", "size", src)
+                if name
+                in ("ceil", "floor", "sqrt", "prod", "log2", "log", "round", "max", "min", "int64", "int32", "mod")
+                else Tensor(numpy=True, origin="constant")
+            )
         firm = [t for t in tensors if t.hypothesis is None or t.hypothesis.confirmed]
         if firm:
             self.emit("call", node, firm[0], sub=dotted, target=dotted, argument="array" if firm[0].numpy else "tensor")
@@ -350,7 +487,7 @@ class LibraryCalls(BuiltinCalls):
             self.use(value, "arith", node)
         if tensors:
             return Tensor(None, None, tensors[0].origin, True)
-        if args.pos and all(type(v) is Const or type(v) is Scalar and v.origin == "constant" for v in flat):
+        if args.pos and all(isinstance(v, Const) or isinstance(v, Scalar) and v.origin == "constant" for v in flat):
             if name in ("array", "arange", "zeros", "ones", "linspace", "asarray", "eye", "full", "empty"):
                 return Tensor("float" if name in ("zeros", "ones", "linspace") else None, None, "constant", True)
             return Scalar("number", "constant", sources(*args.pos))
@@ -370,35 +507,57 @@ class LibraryCalls(BuiltinCalls):
 
     def method_call(self, method: Method, args: Args, node: cst.CSTNode) -> Value:
         owner, name = method.receiver, method.name
-        kind = type(owner)
-        if kind is Tensor:
-            return self.tensor_method(owner, name, args, node)  # type: ignore[arg-type]
-        if kind in (Seq, Mapping) or kind is Const or kind is Scalar and owner.type == "str":  # type: ignore[union-attr]
-            if kind is Scalar and owner.origin == "data" or kind is Const and not isinstance(owner.value, (str, bytes)):  # type: ignore[union-attr]
+        if isinstance(owner, Tensor):
+            return self.tensor_method(owner, name, args, node)
+        if (
+            isinstance(owner, (Seq, Mapping))
+            or isinstance(owner, Const)
+            or isinstance(owner, Scalar)
+            and owner.type == "str"
+        ):
+            if (
+                isinstance(owner, Scalar)
+                and owner.origin == "data"
+                or isinstance(owner, Const)
+                and not isinstance(owner.value, (str, bytes))
+            ):
                 return unknown(owner)
             return self.container_method(owner, name, args, node)
-        if kind is Instance:
-            return self.object_method(owner, name, args, node)  # type: ignore[arg-type]
-        if kind is ClassRef:
-            return self.class_method(owner, name, args, node)  # type: ignore[arg-type]
-        if kind is Scalar:
+        if isinstance(owner, Instance):
+            return self.object_method(owner, name, args, node)
+        if isinstance(owner, ClassRef):
+            return self.class_method(owner, name, args, node)
+        if isinstance(owner, Scalar):
             if name in ("item", "is_integer", "bit_length"):
                 return owner
             return unknown(owner, *args.all())
-        if kind is Func and name == "apply":
+        if isinstance(owner, Func) and name == "apply":
             return UNKNOWN
         for value in args.all():
             self.use(value, "arg", node)
-        if kind in (Unknown, Method, Outside):
+        if isinstance(owner, (Unknown, Method, Outside)):
             return self.unknown_method(owner, name, args, node)
         return unknown(owner, *args.all())
 
     def unknown_method(self, owner: Value, name: str, args: Args, node: cst.CSTNode) -> Value:
         """A method of a value of unknown kind: some names belong to tensors alone."""
         if name in _TENSOR_ONLY_METHODS and not args.pos and not args.kw:
-            event = self.emit("scalar", node, None, LIKELY if name == "item" and _looks_like_tensor(owner) else POSSIBLE, spelling=name, origin="unknown", numpy=False, dtype="")
+            event = self.emit(
+                "scalar",
+                node,
+                None,
+                LIKELY if name == "item" and _looks_like_tensor(owner) else POSSIBLE,
+                spelling=name,
+                origin="unknown",
+                numpy=False,
+                dtype="",
+            )
             src = frozenset([event]) if event is not None else frozenset()
-            return Scalar("number", "data", src) if name == "item" else Seq("list", None, Scalar("number", "data", src), src=src)
+            return (
+                Scalar("number", "data", src)
+                if name == "item"
+                else Seq("list", None, Scalar("number", "data", src), src=src)
+            )
         if name in _LOGGER_METHODS and _is_logger_name(node):
             for value in args.all():
                 self.use(value, "print", node)
@@ -433,15 +592,41 @@ class LibraryCalls(BuiltinCalls):
     def module_method(self, owner: Instance, name: str, args: Args, node: cst.CSTNode) -> Value:
         """Methods of nn.Module itself."""
         first = args.get(0)
-        if name in ("register_buffer", "register_parameter", "add_module", "register_module") and type(first) is Const:
-            value = args.get(1, "tensor" if name == "register_buffer" else "param" if name == "register_parameter" else "module") or NOTHING
+        if name in ("register_buffer", "register_parameter", "add_module", "register_module") and isinstance(
+            first, Const
+        ):
+            value = (
+                args.get(
+                    1, "tensor" if name == "register_buffer" else "param" if name == "register_parameter" else "module"
+                )
+                or NOTHING
+            )
             if not self.muted:
-                self.emit("write", node, None, sub=name, owner="self", name=str(first.value), form=name, value="tensor", had="nothing" if first.value not in owner.attrs else "tensor")
+                self.emit(
+                    "write",
+                    node,
+                    None,
+                    sub=name,
+                    owner="self",
+                    name=str(first.value),
+                    form=name,
+                    value="tensor",
+                    had="nothing" if first.value not in owner.attrs else "tensor",
+                )
             tensor = self.tensor(value)
             if tensor is not None and name != "add_module":
-                tensor = Tensor(tensor.dtype, tensor.rank, "buffer" if name == "register_buffer" else "parameter", intermediate=False)
-                value = tensor if type(value) is Tensor else either([tensor, *[v for v in options(value) if type(v) is not Tensor]])
-            elif name == "register_buffer" and type(value) is Unknown:
+                tensor = Tensor(
+                    tensor.dtype,
+                    tensor.rank,
+                    "buffer" if name == "register_buffer" else "parameter",
+                    intermediate=False,
+                )
+                value = (
+                    tensor
+                    if isinstance(value, Tensor)
+                    else either([tensor, *[v for v in options(value) if not isinstance(v, Tensor)]])
+                )
+            elif name == "register_buffer" and isinstance(value, Unknown):
                 value = Tensor(None, None, "buffer", intermediate=False)
             owner.attrs[str(first.value)] = value
             return NOTHING
@@ -451,11 +636,24 @@ class LibraryCalls(BuiltinCalls):
             owner.attrs["*"] = value if known is None else either([known, value])
             return NOTHING
         if name in ("eval", "train"):
-            mode = name == "train" and not (type(first) is Const and first.value is False)
+            mode = name == "train" and not (isinstance(first, Const) and first.value is False)
             if self.muted:
                 owner.attrs["training"] = Const(mode, mode)
             return owner
-        if name in ("to", "cuda", "cpu", "half", "float", "double", "requires_grad_", "apply", "share_memory", "bfloat16", "type", "to_empty"):
+        if name in (
+            "to",
+            "cuda",
+            "cpu",
+            "half",
+            "float",
+            "double",
+            "requires_grad_",
+            "apply",
+            "share_memory",
+            "bfloat16",
+            "type",
+            "to_empty",
+        ):
             return owner
         if name in ("parameters", "buffers"):
             return Seq("gen", None, Tensor(origin="parameter", intermediate=False))
@@ -483,9 +681,9 @@ class LibraryCalls(BuiltinCalls):
     def _any_child(self, owner: Instance) -> Value:
         found: list[Value] = []
         for value in owner.attrs.values():
-            if type(value) is Instance and value.is_module:
+            if isinstance(value, Instance) and value.is_module:
                 found.append(value)
-            elif type(value) is Seq and value.kind in ("modulelist", "sequential"):
+            elif isinstance(value, Seq) and value.kind in ("modulelist", "sequential"):
                 found.append(element(value))
         return either(found[:5]) if found else UNKNOWN
 
@@ -497,7 +695,7 @@ class LibraryCalls(BuiltinCalls):
             if forward is not None:
                 with self.quietly():
                     result = self.call_function(Func(forward), args.after(UNKNOWN), node)
-                if type(result) in (Tensor, Seq):
+                if isinstance(result, (Tensor, Seq)):
                     return result
             return Tensor()
         return unknown(*args.all())
@@ -506,17 +704,17 @@ class LibraryCalls(BuiltinCalls):
 
     def context_kind(self, value: Value) -> str:
         kind = type(value)
-        if kind is Instance and value.cls is not None:  # type: ignore[union-attr]
+        if isinstance(value, Instance) and value.cls is not None:
             return "user"
         dotted = contexts.describe(value)
-        if kind is Instance and dotted == "contextlib.<user>":
+        if isinstance(value, Instance) and dotted == "contextlib.<user>":
             return "user"
         if not dotted:
-            return "supported" if kind is Const else "unknown"
+            return "supported" if isinstance(value, Const) else "unknown"
         return contexts.kind(dotted)
 
     def entered(self, value: Value, node: cst.CSTNode) -> Value:
-        if type(value) is Instance:
+        if isinstance(value, Instance):
             if value.outside == "contextlib.<user>":
                 return value.attrs.get("entered", UNKNOWN)
             if value.cls is not None:
@@ -528,7 +726,7 @@ class LibraryCalls(BuiltinCalls):
 
 def _looks_like_tensor(owner: Value) -> bool:
     """`x.loss.item()`, `f(x).item()`: `.item()` of something that is no plain unknown name of a dict."""
-    return not (type(owner) is Method and owner.name in ("items", "values", "keys"))
+    return not (isinstance(owner, Method) and owner.name in ("items", "values", "keys"))
 
 
 def _is_logger_name(node: cst.CSTNode) -> bool:

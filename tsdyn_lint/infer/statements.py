@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import libcst as cst
 
@@ -61,7 +62,7 @@ class Statements(Expressions):
 
     def expression(self, node: cst.Expr) -> bool:
         value = self.expr(node.value)
-        return not (type(value) is Outside and value.dotted == "<never returns>")
+        return not (isinstance(value, Outside) and value.dotted == "<never returns>")
 
     def assign(self, node: cst.Assign) -> bool:
         read_before = self.reads_so_far()
@@ -94,7 +95,13 @@ class Statements(Expressions):
         target = node.target
         read_before = self.reads_so_far()
         before = self.expr(target)
-        name = target.attr.value if isinstance(target, cst.Attribute) else target.value if isinstance(target, cst.Name) else ""
+        name = (
+            target.attr.value
+            if isinstance(target, cst.Attribute)
+            else target.value
+            if isinstance(target, cst.Name)
+            else ""
+        )
         self.only_updates(name, read_before)
         value = self.expr(node.value)
         operator = type(node.operator).__name__.replace("Assign", "")
@@ -102,7 +109,7 @@ class Statements(Expressions):
             # x[mask] += 1 reads through the mask as well: `before` has said so
             self.inplace_operand(before, value, node)
             return True
-        if type(before) is Seq and before.kind in ("list", "deque") and operator == "Add":
+        if isinstance(before, Seq) and before.kind in ("list", "deque") and operator == "Add":
             self.mutate(before, "extend", node, [value])
             return True
         if self.tensor(before) is not None and self.tensor(value) is None or self.tensor(before) is not None:
@@ -133,7 +140,13 @@ class Statements(Expressions):
         return True
 
     def asserted(self, node: cst.Assert) -> bool:
-        message = "none" if node.msg is None else "literal" if isinstance(node.msg, (cst.SimpleString, cst.ConcatenatedString)) else "computed"
+        message = (
+            "none"
+            if node.msg is None
+            else "literal"
+            if isinstance(node.msg, (cst.SimpleString, cst.ConcatenatedString))
+            else "computed"
+        )
         self.condition(node.test, "assert", message=message)
         if node.msg is not None:
             with self.under(POSSIBLE):
@@ -175,11 +188,13 @@ class Statements(Expressions):
     # --- definitions
 
     def function(self, node: cst.FunctionDef) -> bool:
-        function = Function(node.name.value, node, self.frame.function.module, None, self.frame.function, self.frame.piece)
+        function = Function(
+            node.name.value, node, self.frame.function.module, None, self.frame.function, self.frame.piece
+        )
         value: Value = Func(function, None, self.frame.env)
         for decorator in reversed(node.decorators):
             name = self.expr(decorator.decorator)
-            if type(name) is Outside and name.dotted.startswith(contexts.DISABLERS):
+            if isinstance(name, Outside) and name.dotted.startswith(contexts.DISABLERS):
                 value = Outside("torch.compiler.<disabled>")
         self.frame.env.assign(node.name.value, value)
         return True
@@ -191,36 +206,44 @@ class Statements(Expressions):
     # --- binding
 
     def bind(self, target: cst.CSTNode, value: Value, augmented: bool = False) -> None:
-        kind = type(target)
-        if kind is cst.Name:
-            name = target.value  # type: ignore[attr-defined]
+        if isinstance(target, cst.Name):
+            name = target.value
             env = self.frame.env
             if name in env.globals_:
-                self.emit("write", target, None, owner="global", name=name, form="augment" if augmented else "assign", value=_describe(value), state=(id(env.module), name))
+                self.emit(
+                    "write",
+                    target,
+                    None,
+                    owner="global",
+                    name=name,
+                    form="augment" if augmented else "assign",
+                    value=_describe(value),
+                    state=(id(env.module), name),
+                )
                 module_name = (id(self.frame.function.module), name)
                 known = self._module_values.get(module_name)
                 self._module_values[module_name] = _stateful(value if known is None else join(known, value))
                 env.vars.pop(name, None)
             else:
                 env.assign(name, value)
-        elif kind is cst.Attribute:
-            self.bind_attribute(target, value, augmented)  # type: ignore[arg-type]
-        elif kind is cst.Subscript:
-            self.bind_item(target, value)  # type: ignore[arg-type]
-        elif kind in (cst.Tuple, cst.List):
-            self.unpack(target.elements, value, target)  # type: ignore[attr-defined]
-        elif kind is cst.StarredElement:
-            self.bind(target.value, Seq("list", None, UNKNOWN))  # type: ignore[attr-defined]
+        elif isinstance(target, cst.Attribute):
+            self.bind_attribute(target, value, augmented)
+        elif isinstance(target, cst.Subscript):
+            self.bind_item(target, value)
+        elif isinstance(target, (cst.Tuple, cst.List)):
+            self.unpack(target.elements, value, target)
+        elif isinstance(target, cst.StarredElement):
+            self.bind(target.value, Seq("list", None, UNKNOWN))
 
     def unpack(self, elements: Sequence[cst.BaseElement], value: Value, node: cst.CSTNode) -> None:
         count = len(elements)
         star = next((i for i, e in enumerate(elements) if isinstance(e, cst.StarredElement)), None)
         parts: list[Value] | None = None
         for option in options(value):
-            if type(option) is Seq and option.items is not None:
+            if isinstance(option, Seq) and option.items is not None:
                 items = option.items
                 if star is None and len(items) == count:
-                    parts = items if parts is None else [join(a, b) for a, b in zip(parts, items)]
+                    parts = items if parts is None else [join(a, b) for a, b in zip(parts, items, strict=False)]
                 elif star is not None and len(items) >= count - 1:
                     tail = count - 1 - star
                     middle = items[star : len(items) - tail]
@@ -228,8 +251,13 @@ class Statements(Expressions):
         if parts is None:
             each = self.iterate(value, node, "unpack")
             parts = [each if i != star else Seq("list", None, each) for i in range(count)]
-        for element_node, part in zip(elements, parts):
-            self.bind(element_node.value if star is None or not isinstance(element_node, cst.StarredElement) else element_node.value, part)
+        for element_node, part in zip(elements, parts, strict=False):
+            self.bind(
+                element_node.value
+                if star is None or not isinstance(element_node, cst.StarredElement)
+                else element_node.value,
+                part,
+            )
 
     def bind_attribute(self, target: cst.Attribute, value: Value, augmented: bool) -> None:
         owner = self.expr(target.value)
@@ -237,16 +265,33 @@ class Statements(Expressions):
         path = _path(target)
         env = self.frame.env
         for option in options(owner):
-            kind = type(option)
-            if kind is Tensor:
-                self.emit("tensor-attr", target, option, name=name, mode="write", value=_describe(value), intermediate=option.intermediate)
-            elif kind is Instance:
+            if isinstance(option, Tensor):
+                self.emit(
+                    "tensor-attr",
+                    target,
+                    option,
+                    name=name,
+                    mode="write",
+                    value=_describe(value),
+                    intermediate=option.intermediate,
+                )
+            elif isinstance(option, Instance):
                 self.write_attribute(option, name, value, target, augmented)
-            elif kind in (ClassRef, Outside):
-                dotted = option.dotted if kind is Outside else option.cls.name  # type: ignore[union-attr]
-                self.emit("write", target, None, owner="global", name=f"{dotted}.{name}", form="augment" if augmented else "assign", value=_describe(value))
+            elif isinstance(option, (ClassRef, Outside)):
+                dotted = option.dotted if isinstance(option, Outside) else option.cls.name
+                self.emit(
+                    "write",
+                    target,
+                    None,
+                    owner="global",
+                    name=f"{dotted}.{name}",
+                    form="augment" if augmented else "assign",
+                    value=_describe(value),
+                )
         if path:
-            env.assign(path, value) if not self.frame.uncertain or path in env.vars else env.vars.__setitem__(path, value)
+            env.assign(path, value) if not self.frame.uncertain or path in env.vars else env.vars.__setitem__(
+                path, value
+            )
 
     def write_attribute(self, owner: Instance, name: str, value: Value, node: cst.CSTNode, augmented: bool) -> None:
         before = owner.attrs.get(name)
@@ -257,35 +302,44 @@ class Statements(Expressions):
             owner.attrs[name] = value if before is None or not self.frame.uncertain else join(before, value)
             return
         facts: dict[str, Any] = {}
-        if before is not None and self.tensor(before) is not None:
-            facts["before"] = self.tensor(before).origin  # type: ignore[union-attr]
+        held = None if before is None else self.tensor(before)
+        if held is not None:
+            facts["before"] = held.origin
         self.emit(
             "write", node, None, owner="self" if owner.is_module or owner.owner == "self" else owner.owner, name=name,
             form="augment" if augmented else "assign", value=_describe(value), had=_describe(before) if before is not None else "nothing",
             state=(id(owner), name), **facts,
         )  # fmt: skip
         state = _stateful(value)
-        owner.attrs[name] = state if before is None else join(before if type(before) is not Const else Const(before.value, True, before.src), state)
+        owner.attrs[name] = (
+            state
+            if before is None
+            else join(before if not isinstance(before, Const) else Const(before.value, True, before.src), state)
+        )
 
     def bind_item(self, target: cst.Subscript, value: Value) -> None:
         owner = self.expr(target.value)
         index = self.index(target)
         for option in options(owner):
-            kind = type(option)
-            if kind is Tensor:
+            if isinstance(option, Tensor):
                 self.store(option, index, value, target)
-            elif kind is Mapping:
+            elif isinstance(option, Mapping):
                 self.use(index, "index", target)
-                if type(index) is Const and not self.frame.uncertain and _hashable(index.value):
+                if isinstance(index, Const) and not self.frame.uncertain and _hashable(index.value):
                     option.items[index.value] = value
-                elif type(index) is Const and _hashable(index.value):
+                elif isinstance(index, Const) and _hashable(index.value):
                     old = option.items.get(index.value)
                     option.items[index.value] = value if old is None else join(old, value)
                 else:
                     option.rest = value if option.rest is None else join(option.rest, value)
                 self.mutated(option, "setitem", target, value)
-            elif kind is Seq:
-                if option.items is not None and type(index) is Const and isinstance(index.value, int) and -len(option.items) <= index.value < len(option.items):
+            elif isinstance(option, Seq):
+                if (
+                    option.items is not None
+                    and isinstance(index, Const)
+                    and isinstance(index.value, int)
+                    and -len(option.items) <= index.value < len(option.items)
+                ):
                     at = index.value
                     option.items[at] = value if not self.frame.uncertain else join(option.items[at], value)
                 elif option.items is not None:
@@ -298,9 +352,7 @@ class Statements(Expressions):
     def if_(self, node: cst.If) -> bool:
         raises_only = node.orelse is None and _only_raises(node.body)
         value = self.condition(node.test, "if", raises_only=raises_only)
-        return self.branch(
-            value, node.test, lambda: self.suite(node.body), lambda: self.otherwise(node.orelse)
-        )
+        return self.branch(value, node.test, lambda: self.suite(node.body), lambda: self.otherwise(node.orelse))
 
     def otherwise(self, node: cst.Else | cst.If | None) -> bool:
         if node is None:
@@ -310,7 +362,7 @@ class Statements(Expressions):
     def branch(self, value: Value, test: cst.BaseExpression, then: Any, other: Any) -> bool:
         """Walk both sides of a test as far as its value allows, and join what they leave."""
         frame = self.frame
-        if type(value) is Flag:
+        if isinstance(value, Flag):
             return self.by_engine(value.engines, then, other)
         known, hard = self.truth(value)
         if known is not None and hard:
@@ -355,22 +407,36 @@ class Statements(Expressions):
         iterable = self.expr(node.iter)
         self.loop_over(iterable, node.iter)
         items = self.loop_items(iterable, node.iter)
-        self.loop(node.body, [lambda v=v: self.bind(node.target, v) for v in items], node.orelse, known=_sure(iterable), repeats=_layers(iterable))
+        self.loop(
+            node.body,
+            [lambda v=v: self.bind(node.target, v) for v in items],
+            node.orelse,
+            known=_sure(iterable),
+            repeats=_layers(iterable),
+        )
         return True
 
     def loop_items(self, iterable: Value, node: cst.CSTNode) -> list[Value]:
         """The values that the loop variable takes, one per walk of the body."""
-        if type(iterable) is Seq and iterable.items is not None and 0 < len(iterable.items) <= _UNROLL:
+        if isinstance(iterable, Seq) and iterable.items is not None and 0 < len(iterable.items) <= _UNROLL:
             distinct: list[Value] = []
             for item in iterable.items:
                 if not any(item is d for d in distinct):
                     distinct.append(item)
-            if all(type(v) in (Const, Scalar) for v in distinct) and len(distinct) > 3:
+            if all(isinstance(v, (Const, Scalar)) for v in distinct) and len(distinct) > 3:
                 return [either(distinct)]
             return distinct
         return [self.iterate(iterable, node, "loop")]
 
-    def loop(self, body: cst.BaseSuite, binders: Sequence[Any], orelse: cst.Else | None, known: bool, repeats: bool = False, test: Any = None) -> None:
+    def loop(
+        self,
+        body: cst.BaseSuite,
+        binders: Sequence[Any],
+        orelse: cst.Else | None,
+        known: bool,
+        repeats: bool = False,
+        test: Any = None,
+    ) -> None:
         frame = self.frame
         before = dict(frame.env.vars)
         state = Loop()
@@ -416,7 +482,13 @@ class Statements(Expressions):
             return self.suite(node.orelse.body) if node.orelse is not None else True
         endless = known is True and hard
         self.refine(node.test, True)
-        self.loop(node.body, [lambda: None], node.orelse, known=endless, test=lambda: self.condition(node.test, "while") if not endless else None)
+        self.loop(
+            node.body,
+            [lambda: None],
+            node.orelse,
+            known=endless,
+            test=lambda: self.condition(node.test, "while") if not endless else None,
+        )
         return True
 
     # --- try and with
@@ -496,7 +568,7 @@ def _describe(value: Value) -> str:
     if Tensor in kinds:
         return "tensor"
     if kinds <= {Const, Scalar, Flag}:
-        consts = [v for v in options(value) if type(v) is Const]
+        consts = [v for v in options(value) if isinstance(v, Const)]
         if len(consts) == len(options(value)):
             return "none" if all(c.value is None for c in consts) else "constant"
         return "scalar"
@@ -507,9 +579,9 @@ def _describe(value: Value) -> str:
 
 def _stateful(value: Value) -> Value:
     """A value as the next call finds it: a number that calls rewrite is no constant."""
-    if type(value) is Const:
+    if isinstance(value, Const):
         return Const(value.value, True, value.src)
-    if type(value) is Scalar and value.origin in ("unknown", "constant"):
+    if isinstance(value, Scalar) and value.origin in ("unknown", "constant"):
         return Scalar(value.type, "state", value.src)
     return value
 
@@ -530,17 +602,20 @@ def _only_raises(suite: cst.BaseSuite) -> bool:
 
 def _sure(iterable: Value) -> bool:
     """Whether the loop surely runs at least once."""
-    if type(iterable) is Seq:
-        return bool(iterable.items) if iterable.items is not None else iterable.kind in ("modulelist", "sequential", "range")
-    return type(iterable) is Tensor
+    if isinstance(iterable, Seq):
+        return (
+            bool(iterable.items)
+            if iterable.items is not None
+            else iterable.kind in ("modulelist", "sequential", "range")
+        )
+    return isinstance(iterable, Tensor)
 
 
 def _layers(iterable: Value) -> bool:
-    if type(iterable) is Seq and iterable.kind in ("modulelist", "sequential"):
+    if isinstance(iterable, Seq) and iterable.kind in ("modulelist", "sequential"):
         return True
-    return type(iterable) is Seq and isinstance(element(iterable), Seq) and any(
-        isinstance(v, Instance) and v.is_module for v in ((element(iterable)).items or [])  # type: ignore[union-attr]
-    )
+    row = element(iterable) if isinstance(iterable, Seq) and iterable.items != [] else UNKNOWN
+    return isinstance(row, Seq) and any(isinstance(v, Instance) and v.is_module for v in row.items or [])
 
 
 def _path(node: cst.CSTNode) -> str:
@@ -554,7 +629,9 @@ def _path(node: cst.CSTNode) -> str:
 
 
 def _imports_inside(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.SimpleStatementLine) and any(isinstance(s, (cst.Import, cst.ImportFrom)) for s in node.body)
+    return isinstance(node, cst.SimpleStatementLine) and any(
+        isinstance(s, (cst.Import, cst.ImportFrom)) for s in node.body
+    )
 
 
 def _captured(pattern: cst.CSTNode) -> list[str]:

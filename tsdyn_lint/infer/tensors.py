@@ -58,7 +58,9 @@ _INT_OPS = frozenset({"argmax", "argmin", "argsort", "nonzero", "long", "int", "
                       "short", "multinomial", "count_nonzero", "argwhere", "char", "floor_divide_int", "histc_int"})  # fmt: skip
 _FLOAT_OPS = frozenset({"float", "half", "double", "bfloat16", "mean", "softmax", "sigmoid", "sqrt", "exp", "log", "rand", "randn", "std", "var",
                         "tanh", "norm", "log_softmax", "cos", "sin", "linspace", "dropout", "linear", "conv2d", "interpolate", "layer_norm"})  # fmt: skip
-_SIZE_ARGS = frozenset({"zeros", "ones", "empty", "full", "randn", "rand", "eye", "new_zeros", "new_ones", "new_empty", "new_full"})
+_SIZE_ARGS = frozenset(
+    {"zeros", "ones", "empty", "full", "randn", "rand", "eye", "new_zeros", "new_ones", "new_empty", "new_full"}
+)
 _FACTORY_RANK = frozenset({"zeros", "ones", "empty", "rand", "randn"})
 
 
@@ -77,13 +79,25 @@ class Tensors(Instances):
         if name == "requires_grad":
             return Scalar("bool", "grad", owner.src)
         if name in ("data", "grad", "grad_fn", "_version", "is_leaf"):
-            self.emit("tensor-attr", node, owner, sub=name, name=name, mode="read", origin=owner.origin, intermediate=owner.intermediate)
+            self.emit(
+                "tensor-attr",
+                node,
+                owner,
+                sub=name,
+                name=name,
+                mode="read",
+                origin=owner.origin,
+                intermediate=owner.intermediate,
+            )
         if name in _SAME:
             result = derived(owner, owner.dtype, owner.rank if name == "data" else None)
             return result
         if name in _META:
             self.confirm(owner)
-            return Scalar("other" if name in ("dtype", "device", "layout") else "bool" if name.startswith("is_") else "number", "meta")
+            return Scalar(
+                "other" if name in ("dtype", "device", "layout") else "bool" if name.startswith("is_") else "number",
+                "meta",
+            )
         if name == "grad_fn":
             return UNKNOWN
         return Method(owner, name, owner.src)
@@ -102,30 +116,66 @@ class Tensors(Instances):
     def tensor_method(self, owner: Tensor, name: str, args: Args, node: cst.CSTNode) -> Value:
         qualified = f"torch.Tensor.{name}"
         if name in ("item", "tolist"):
-            event = self.emit("scalar", node, owner, spelling=name, origin=owner.origin, numpy=owner.numpy, dtype=owner.dtype or "")
+            event = self.emit(
+                "scalar", node, owner, spelling=name, origin=owner.origin, numpy=owner.numpy, dtype=owner.dtype or ""
+            )
             src = frozenset([event]) if event is not None else owner.src
             if name == "item":
                 kind = owner.dtype if owner.dtype in ("int", "float", "bool") else "number"
                 return Scalar(kind, "data" if owner.origin != "constant" else "constant", src)
             return Seq("list", None, Scalar(owner.dtype or "number", "data", src), data_sized=owner.data_sized, src=src)
-        if owner.hypothesis is not None and (self.torch.returns(qualified) is not None or self.torch.choices(qualified)):
-            if name not in ("copy", "index", "count", "pop", "get", "items", "values", "keys", "format", "split", "update", "type", "size", "min", "max", "sum"):
+        if owner.hypothesis is not None and (
+            self.torch.returns(qualified) is not None or self.torch.choices(qualified)
+        ):
+            if name not in (
+                "copy",
+                "index",
+                "count",
+                "pop",
+                "get",
+                "items",
+                "values",
+                "keys",
+                "format",
+                "split",
+                "update",
+                "type",
+                "size",
+                "min",
+                "max",
+                "sum",
+            ):
                 self.confirm(owner)
             elif name in ("size", "min", "max", "sum"):
                 self.confirm(owner)
-        elif owner.hypothesis is not None and name in ("items", "keys", "append", "get", "values", "update", "extend", "pop", "startswith", "format"):
+        elif owner.hypothesis is not None and name in (
+            "items",
+            "keys",
+            "append",
+            "get",
+            "values",
+            "update",
+            "extend",
+            "pop",
+            "startswith",
+            "format",
+        ):
             self.contradict(owner)
             return UNKNOWN
         if name == "size":
             sizes = self.size_of(owner)
-            assert type(sizes) is Seq
+            assert isinstance(sizes, Seq)
             if not args.pos and "dim" not in args.kw:
                 return sizes
             return sizes.items[0] if sizes.items else sizes.elem
         if name in ("dim", "ndimension"):
             return Scalar("int", "rank", owner.src)
         if name in ("numel", "nelement"):
-            return Scalar("int", "data" if owner.data_sized else "size" if owner.origin in ("data", "random") else "constant", owner.src)
+            return Scalar(
+                "int",
+                "data" if owner.data_sized else "size" if owner.origin in ("data", "random") else "constant",
+                owner.src,
+            )
         if name in ("__len__",):
             return Scalar("int", "size", owner.src)
         if name in _META_METHODS and not args.pos:
@@ -143,7 +193,16 @@ class Tensors(Instances):
 
     def maybe_method_event(self, qualified: str, owner: Tensor, node: cst.CSTNode, args: Args) -> None:
         if self.wanted(qualified):
-            self.emit("method", node, owner, sub=qualified, target=qualified, intermediate=owner.intermediate, args=len(args.pos), origin=owner.origin)
+            self.emit(
+                "method",
+                node,
+                owner,
+                sub=qualified,
+                target=qualified,
+                intermediate=owner.intermediate,
+                args=len(args.pos),
+                origin=owner.origin,
+            )
 
     # --- functions
 
@@ -156,11 +215,22 @@ class Tensors(Instances):
                 if name not in ("tensor", "as_tensor", "full", "is_tensor", "zeros", "ones", "arange", "empty"):
                     self.confirm(first)
         if self.wanted(dotted):
-            event = self.emit("call", node, first, sub=dotted, target=dotted, args=len(args.pos), keywords=tuple(args.kw), first=_kind(first))
+            event = self.emit(
+                "call",
+                node,
+                first,
+                sub=dotted,
+                target=dotted,
+                args=len(args.pos),
+                keywords=tuple(args.kw),
+                first=_kind(first),
+            )
             result = self.torch_result(dotted, name, args, node, None)
-            if event is not None and type(result) in (Scalar, Unknown):
-                if type(result) is Scalar:
-                    return Scalar(result.type, "data" if result.origin == "unknown" else result.origin, result.src | {event})
+            if event is not None and isinstance(result, (Scalar, Unknown)):
+                if isinstance(result, Scalar):
+                    return Scalar(
+                        result.type, "data" if result.origin == "unknown" else result.origin, result.src | {event}
+                    )
                 return Unknown(frozenset([event]))
             return result
         return self.torch_result(dotted, name, args, node, None)
@@ -187,15 +257,17 @@ class Tensors(Instances):
         result = self.from_kind(returned, dotted, name, args, owner, everything)
         if sized:
             for option in options(result):
-                if type(option) is Tensor:
+                if isinstance(option, Tensor):
                     option.data_sized = True
-                elif type(option) is Seq:
+                elif isinstance(option, Seq):
                     for item in option.items or [option.elem]:
-                        if type(item) is Tensor:
+                        if isinstance(item, Tensor):
                             item.data_sized = True
         return result
 
-    def from_kind(self, kind: str, dotted: str, name: str, args: Args, owner: Tensor | None, everything: list[Value]) -> Value:
+    def from_kind(
+        self, kind: str, dotted: str, name: str, args: Args, owner: Tensor | None, everything: list[Value]
+    ) -> Value:
         """A return kind of the torch data as a value."""
         kind = kind.strip()
         if kind == "tensor":
@@ -213,12 +285,17 @@ class Tensors(Instances):
             parts = [self.from_kind(p, dotted, name, args, owner, everything) for p in _split(inner)]
             dtypes = (self.torch.dtype(dotted) or "").split(",")
             if len(dtypes) == len(parts):
-                for part, dtype in zip(parts, dtypes):
-                    if type(part) is Tensor and dtype in ("bool", "int", "float"):
+                for part, dtype in zip(parts, dtypes, strict=False):
+                    if isinstance(part, Tensor) and dtype in ("bool", "int", "float"):
                         part.dtype = dtype
             fields = self.torch.fields(dotted)
             if fields and len(fields) == len(parts):
-                return Instance(None, f"torch.return_types.{name}", dict(zip(fields, parts)), kwargs={"items": Seq("tuple", parts, UNKNOWN)})
+                return Instance(
+                    None,
+                    f"torch.return_types.{name}",
+                    dict(zip(fields, parts, strict=False)),
+                    kwargs={"items": Seq("tuple", parts, UNKNOWN)},
+                )
             return Seq("tuple", parts, UNKNOWN)
         if kind == "size":
             return Seq("size", None, Scalar("int", "size", sources(*everything)), src=sources(*everything))
@@ -228,7 +305,9 @@ class Tensors(Instances):
             return NOTHING
         return unknown(*everything)
 
-    def result_tensor(self, dotted: str, name: str, args: Args, owner: Tensor | None, everything: list[Value]) -> Tensor:
+    def result_tensor(
+        self, dotted: str, name: str, args: Args, owner: Tensor | None, everything: list[Value]
+    ) -> Tensor:
         tensors = [t for v in everything for t in self._tensors_in(v)]
         dtype = self.torch.dtype(dotted)
         if dtype == "same" or dtype is None:
@@ -237,7 +316,11 @@ class Tensors(Instances):
             if name == "where" and len(tensors) > 1:
                 dtype = tensors[-1].dtype
             if name in ("to", "type") and args.pos:
-                dtype = _dtype_of(args.pos[0]) or (dtype if type(args.pos[0]) in (Scalar, Const, Unknown, Outside) and not _is_dtype(args.pos[0]) else None)
+                dtype = _dtype_of(args.pos[0]) or (
+                    dtype
+                    if isinstance(args.pos[0], (Scalar, Const, Unknown, Outside)) and not _is_dtype(args.pos[0])
+                    else None
+                )
         base = name.rstrip("_")
         if base in _BOOL_OPS:
             dtype = "bool"
@@ -250,14 +333,24 @@ class Tensors(Instances):
         elif name in ("tensor", "full", "full_like") and dtype is None:
             filled = args.get(0 if name == "tensor" else 1)
             dtype = _literal_dtype(filled)
-        elif name == "arange" and dtype is None and all(type(v) is Const and isinstance(v.value, int) or type(v) is Scalar and v.type == "int" for v in args.pos):
+        elif (
+            name == "arange"
+            and dtype is None
+            and all(
+                isinstance(v, Const) and isinstance(v.value, int) or isinstance(v, Scalar) and v.type == "int"
+                for v in args.pos
+            )
+        ):
             dtype = "int"
         origin = "data"
         if name in _RANDOM:
             origin = "random"
         elif tensors and all(t.origin == "constant" for t in tensors) or not tensors and name in _CONSTRUCTORS:
             plain = [v for v in args.pos if self.tensor(v) is None]
-            unknowns = any(type(v) is Unknown or type(v) is Scalar and v.origin in ("data", "size", "unknown") for v in _flat(plain))
+            unknowns = any(
+                isinstance(v, Unknown) or isinstance(v, Scalar) and v.origin in ("data", "size", "unknown")
+                for v in _flat(plain)
+            )
             origin = "constant" if not unknowns or name in ("zeros", "ones", "empty", "arange", "full") else "data"
             if name.endswith("_like"):
                 origin = "constant"
@@ -270,7 +363,9 @@ class Tensors(Instances):
         if name in ("from_numpy", "as_tensor", "tensor"):
             numpy = False
         sized = any(t.data_sized for t in tensors) and name not in _FULL_REDUCTIONS
-        hypothesis = next((t.hypothesis for t in tensors if t.hypothesis is not None and not t.hypothesis.confirmed), None)
+        hypothesis = next(
+            (t.hypothesis for t in tensors if t.hypothesis is not None and not t.hypothesis.confirmed), None
+        )
         if any(t.hypothesis is None or t.hypothesis.confirmed for t in tensors):
             hypothesis = None
         return Tensor(dtype, rank, origin, numpy, sized, hypothesis)
@@ -282,13 +377,13 @@ class Tensors(Instances):
                 return 0
         if not tensors:
             if name in _FACTORY_RANK and args.pos:
-                if type(args.pos[0]) is Seq:
+                if isinstance(args.pos[0], Seq):
                     return len(args.pos[0].items) if args.pos[0].items is not None else None
-                if args.rest is None and all(type(v) in (Const, Scalar) for v in args.pos):
+                if args.rest is None and all(isinstance(v, (Const, Scalar)) for v in args.pos):
                     return len(args.pos)
             if name in ("arange", "linspace", "randperm"):
                 return 1
-            if name == "tensor" and args.pos and type(args.pos[0]) in (Const, Scalar):
+            if name == "tensor" and args.pos and isinstance(args.pos[0], (Const, Scalar)):
                 return 0
             return None
         rank = tensors[0].rank
@@ -296,17 +391,47 @@ class Tensors(Instances):
             return None
         if name in ("unsqueeze", "unsqueeze_"):
             return rank + 1
-        if name.rstrip("_") in ("contiguous", "detach", "clone", "to", "cpu", "cuda", "float", "long", "relu", "sigmoid", "tanh", "exp", "log", "abs", "sqrt", "softmax", "permute", "transpose", "t"):
+        if name.rstrip("_") in (
+            "contiguous",
+            "detach",
+            "clone",
+            "to",
+            "cpu",
+            "cuda",
+            "float",
+            "long",
+            "relu",
+            "sigmoid",
+            "tanh",
+            "exp",
+            "log",
+            "abs",
+            "sqrt",
+            "softmax",
+            "permute",
+            "transpose",
+            "t",
+        ):
             return rank
-        if name in ("view", "reshape") and args.pos and args.rest is None and all(type(v) in (Const, Scalar) for v in args.pos):
+        if (
+            name in ("view", "reshape")
+            and args.pos
+            and args.rest is None
+            and all(isinstance(v, (Const, Scalar)) for v in args.pos)
+        ):
             return len(args.pos)
         return None
 
     def _tensors_in(self, value: Value) -> list[Tensor]:
-        found = [v for v in options(value) if type(v) is Tensor]
+        found = [v for v in options(value) if isinstance(v, Tensor)]
         for option in options(value):
-            if type(option) is Seq:
-                found += [t for v in (option.items if option.items is not None else [option.elem]) for t in options(v) if type(t) is Tensor]
+            if isinstance(option, Seq):
+                found += [
+                    t
+                    for v in (option.items if option.items is not None else [option.elem])
+                    for t in options(v)
+                    if isinstance(t, Tensor)
+                ]
         return found
 
     # --- events of arguments
@@ -314,22 +439,51 @@ class Tensors(Instances):
     def argument_events(self, dotted: str, name: str, args: Args, node: cst.CSTNode, owner: Tensor | None) -> None:
         pos = args.pos
         for value in args.all():
-            if value.src or type(value) is not Tensor:
-                self.use(value, "shape" if name in _SIZE_ARGS or name in ("view", "reshape", "expand", "repeat", "arange", "split", "narrow", "chunk") else "arith", node)
-                if type(value) is Seq:
+            if value.src or not isinstance(value, Tensor):
+                self.use(
+                    value,
+                    "shape"
+                    if name in _SIZE_ARGS
+                    or name in ("view", "reshape", "expand", "repeat", "arange", "split", "narrow", "chunk")
+                    else "arith",
+                    node,
+                )
+                if isinstance(value, Seq):
                     for item in (value.items or ())[:8]:
                         if item.src:
                             self.use(item, "shape", node)
-        if name in ("tensor", "as_tensor", "Tensor", "LongTensor", "FloatTensor", "scalar_tensor", "new_tensor", "BoolTensor", "IntTensor") and pos:
+        if (
+            name
+            in (
+                "tensor",
+                "as_tensor",
+                "Tensor",
+                "LongTensor",
+                "FloatTensor",
+                "scalar_tensor",
+                "new_tensor",
+                "BoolTensor",
+                "IntTensor",
+            )
+            and pos
+        ):
             self.constructed(name, pos[0], node, dotted)
         if owner is None and name in ("arange", "range", "linspace"):
             for value in pos:
                 tensor = self.tensor(value)
                 if tensor is not None:
-                    self.emit("datasize", node, tensor, self.mixed(value) if tensor is not value else CERTAIN, target=dotted, form="argument", origin=tensor.origin)
+                    self.emit(
+                        "datasize",
+                        node,
+                        tensor,
+                        self.mixed(value) if tensor is not value else CERTAIN,
+                        target=dotted,
+                        form="argument",
+                        origin=tensor.origin,
+                    )
         if name in _SIZE_ARGS and owner is None or name in ("new_zeros", "new_ones", "new_empty"):
             for value in _flat(pos):
-                if type(value) is Tensor and (value.rank == 0 or value.dtype == "int"):
+                if isinstance(value, Tensor) and (value.rank == 0 or value.dtype == "int"):
                     self.emit("datasize", node, value, target=dotted, form="size", origin=value.origin)
         if name == "tensor_split" and len(pos) > (0 if owner is not None else 1):
             tensor = self.tensor(pos[0 if owner is not None else 1])
@@ -339,12 +493,12 @@ class Tensors(Instances):
     def constructed(self, name: str, value: Value, node: cst.CSTNode, dotted: str) -> None:
         """`torch.tensor(..)` of sizes or of tensors: a trace bakes the first in, export refuses the second."""
         flat = _flat([value])
-        if any(type(v) is Scalar and v.origin == "size" for v in flat):
+        if any(isinstance(v, Scalar) and v.origin == "size" for v in flat):
             self.emit("size", node, None, sub="tensor", spelling="tensor", constructor=name)
-        tensors = [v for v in flat if type(v) is Tensor]
-        if type(value) is Seq and tensors:
+        tensors = [v for v in flat if isinstance(v, Tensor)]
+        if isinstance(value, Seq) and tensors:
             self.emit("tensors-to-tensor", node, tensors[0], constructor=name, form="sequence")
-        elif tensors and type(value) is Tensor and name == "tensor" and not value.numpy:
+        elif tensors and isinstance(value, Tensor) and name == "tensor" and not value.numpy:
             self.emit("tensors-to-tensor", node, tensors[0], constructor=name, form="tensor")
 
     def dynamic_shape(self, dotted: str, name: str, args: Args, node: cst.CSTNode, owner: Tensor | None) -> bool:
@@ -355,41 +509,64 @@ class Tensors(Instances):
         if not _holds(self.torch.tag_condition(dotted), args, given, owner is not None, self):
             return False
         on = owner or next((t for v in args.pos if (t := self.tensor(v)) is not None), None)
-        if owner is None and on is None and args.pos and type(args.pos[0]) in (Seq, Const):
+        if owner is None and on is None and args.pos and isinstance(args.pos[0], (Seq, Const)):
             return False
-        confidence = CERTAIN if on is not None else LIKELY if name in ("nonzero", "masked_select", "unique", "argwhere") or given else POSSIBLE
-        if owner is None and args.pos and on is None and type(args.pos[0]) is not Unknown:
+        confidence = (
+            CERTAIN
+            if on is not None
+            else LIKELY
+            if name in ("nonzero", "masked_select", "unique", "argwhere") or given
+            else POSSIBLE
+        )
+        if owner is None and args.pos and on is None and not isinstance(args.pos[0], Unknown):
             return False
-        self.emit("dynshape", node, on, confidence, op=name, target=dotted, spelling="function" if owner is None else "method", origin=on.origin if on else "data")
+        self.emit(
+            "dynshape",
+            node,
+            on,
+            confidence,
+            op=name,
+            target=dotted,
+            spelling="function" if owner is None else "method",
+            origin=on.origin if on else "data",
+        )
         return True
 
     # --- indexing
 
     def read(self, owner: Tensor, index: Value, node: cst.CSTNode) -> Value:
         """`t[index]`."""
-        parts = index.items if type(index) is Seq and index.kind == "tuple" and index.items is not None else [index]
+        parts = index.items if isinstance(index, Seq) and index.kind == "tuple" and index.items is not None else [index]
         sized = owner.data_sized
         rank = owner.rank
         integers = 0
         for part in parts:
             self.use(part, "index", node)
             for option in options(part):
-                if type(option) is Tensor:
+                if isinstance(option, Tensor):
                     self.confirm(owner) if owner.hypothesis is not None and option.hypothesis is None else None
                     sized |= self.mask_read(option, part, node)
                     rank = None
-                elif type(option) is SliceValue:
+                elif isinstance(option, SliceValue):
                     self.slice_bounds(option, node)
-                    sized |= any(type(p) is Scalar and p.origin == "data" for p in option.parts)
-                elif type(option) is Seq and option.kind == "list":
+                    sized |= any(isinstance(p, Scalar) and p.origin == "data" for p in option.parts)
+                elif isinstance(option, Seq) and option.kind == "list":
                     inner = option.items if option.items is not None else [option.elem]
-                    if inner and all(type(v) is Const and isinstance(v.value, bool) for v in inner):
-                        self.emit("dynshape", node, owner, op="mask-index", target="torch.Tensor.__getitem__", spelling="index", origin=owner.origin)
+                    if inner and all(isinstance(v, Const) and isinstance(v.value, bool) for v in inner):
+                        self.emit(
+                            "dynshape",
+                            node,
+                            owner,
+                            op="mask-index",
+                            target="torch.Tensor.__getitem__",
+                            spelling="index",
+                            origin=owner.origin,
+                        )
                     rank = None
-            if type(part) is Const and part.value is None:
+            if isinstance(part, Const) and part.value is None:
                 rank = rank + 1 if rank is not None else None
-            elif type(part) in (Const, Scalar):
-                if not (type(part) is Const and part.value is ...):
+            elif isinstance(part, (Const, Scalar)):
+                if not (isinstance(part, Const) and part.value is ...):
                     integers += 1
         if rank is not None:
             rank = rank - integers if rank >= integers else None
@@ -402,10 +579,27 @@ class Tensors(Instances):
     def mask_read(self, mask: Tensor, value: Value, node: cst.CSTNode) -> bool:
         """Indexing with a tensor: with a mask the result's length depends on data."""
         if mask.dtype == "bool":
-            self.emit("dynshape", node, mask, op="mask-index", target="torch.Tensor.__getitem__", spelling="index", origin=mask.origin)
+            self.emit(
+                "dynshape",
+                node,
+                mask,
+                op="mask-index",
+                target="torch.Tensor.__getitem__",
+                spelling="index",
+                origin=mask.origin,
+            )
             return True
         if mask.dtype is None and mask.origin != "constant" and _mask_name(node):
-            self.emit("dynshape", node, mask, LIKELY, op="mask-index", target="torch.Tensor.__getitem__", spelling="index", origin=mask.origin)
+            self.emit(
+                "dynshape",
+                node,
+                mask,
+                LIKELY,
+                op="mask-index",
+                target="torch.Tensor.__getitem__",
+                spelling="index",
+                origin=mask.origin,
+            )
             return True
         return mask.data_sized
 
@@ -413,21 +607,42 @@ class Tensors(Instances):
         for bound in part.parts:
             tensor = self.tensor(bound)
             if tensor is not None:
-                self.emit("datasize", node, tensor, self.mixed(bound) if bound is not tensor else CERTAIN, target="torch.Tensor.__getitem__", form="slice", origin=tensor.origin)
+                self.emit(
+                    "datasize",
+                    node,
+                    tensor,
+                    self.mixed(bound) if bound is not tensor else CERTAIN,
+                    target="torch.Tensor.__getitem__",
+                    form="slice",
+                    origin=tensor.origin,
+                )
 
     def store(self, owner: Tensor, index: Value, value: Value, node: cst.CSTNode) -> None:
         """`t[index] = value`: masks are fine here, slice bounds and 0-dim integer tensors are not."""
-        parts = index.items if type(index) is Seq and index.kind == "tuple" and index.items is not None else [index]
+        parts = index.items if isinstance(index, Seq) and index.kind == "tuple" and index.items is not None else [index]
         self.use(value, "arith", node)
         for part in parts:
             self.use(part, "index", node)
             for option in options(part):
-                if type(option) is SliceValue:
+                if isinstance(option, SliceValue):
                     self.slice_bounds(option, node)
-        integers = [p for p in parts if type(p) in (Const, Scalar) and not (type(p) is Const and not isinstance(p.value, int))]
-        tensors = [p for p in parts if type(p) is Tensor and p.dtype != "bool" and p.rank == 0 and p.origin != "constant"]
+        integers = [
+            p
+            for p in parts
+            if isinstance(p, (Const, Scalar)) and not (isinstance(p, Const) and not isinstance(p.value, int))
+        ]
+        tensors = [
+            p for p in parts if isinstance(p, Tensor) and p.dtype != "bool" and p.rank == 0 and p.origin != "constant"
+        ]
         if tensors and len(integers) + len(tensors) == len(parts):
-            self.emit("datasize", node, tensors[0], target="torch.Tensor.__setitem__", form="setitem", origin=tensors[0].origin)
+            self.emit(
+                "datasize",
+                node,
+                tensors[0],
+                target="torch.Tensor.__setitem__",
+                form="setitem",
+                origin=tensors[0].origin,
+            )
 
 
 def _mask_name(node: cst.CSTNode) -> bool:
@@ -437,7 +652,13 @@ def _mask_name(node: cst.CSTNode) -> bool:
     for part in node.slice:
         if isinstance(part.slice, cst.Index):
             inner = part.slice.value
-            name = inner.value if isinstance(inner, cst.Name) else inner.attr.value if isinstance(inner, cst.Attribute) else ""
+            name = (
+                inner.value
+                if isinstance(inner, cst.Name)
+                else inner.attr.value
+                if isinstance(inner, cst.Attribute)
+                else ""
+            )
             if "mask" in name.lower():
                 return True
     return False
@@ -446,22 +667,22 @@ def _mask_name(node: cst.CSTNode) -> bool:
 def _kind(value: Value | None) -> str | None:
     """The kind of an argument in the torch data's words."""
     kind = type(value)
-    if kind is Tensor:
+    if isinstance(value, Tensor):
         return "tensor"
-    if kind is Const:
-        inner = value.value  # type: ignore[union-attr]
+    if isinstance(value, Const):
+        inner = value.value
         if inner is True:
             return "true"
         if inner is False:
             return "false"
         return "none" if inner is None else type(inner).__name__
-    if kind is Scalar:
-        return value.type if value.type != "other" else None  # type: ignore[union-attr]
-    if kind is Seq:
-        return "list" if value.kind == "list" else "tuple"  # type: ignore[union-attr]
-    if kind in (Func, Method, ClassRef):
+    if isinstance(value, Scalar):
+        return value.type if value.type != "other" else None
+    if isinstance(value, Seq):
+        return "list" if value.kind == "list" else "tuple"
+    if isinstance(value, (Func, Method, ClassRef)):
         return "function"
-    if kind is Mapping:
+    if isinstance(value, Mapping):
         return "dict"
     return None
 
@@ -471,7 +692,7 @@ def _flat(values: list[Value], depth: int = 3) -> list[Value]:
     found: list[Value] = []
     for value in values:
         for option in options(value):
-            if type(option) is Seq and depth:
+            if isinstance(option, Seq) and depth:
                 found += _flat(option.items if option.items is not None else [option.elem], depth - 1)
             else:
                 found.append(option)
@@ -490,11 +711,11 @@ def _split(inner: str) -> list[str]:
 
 
 def _is_dtype(value: Value) -> bool:
-    return type(value) is Outside and value.dotted.startswith("torch.")
+    return isinstance(value, Outside) and value.dotted.startswith("torch.")
 
 
 def _dtype_of(value: Value) -> str | None:
-    if type(value) is Outside:
+    if isinstance(value, Outside):
         name = value.dotted.rpartition(".")[2]
         if name in ("bool", "BoolTensor"):
             return "bool"
@@ -509,7 +730,7 @@ def _literal_dtype(value: Value | None) -> str | None:
     if value is None:
         return None
     flat = _flat([value])
-    names = {type(v.value).__name__ if type(v) is Const else v.type if type(v) is Scalar else "?" for v in flat}
+    names = {type(v.value).__name__ if isinstance(v, Const) else v.type if isinstance(v, Scalar) else "?" for v in flat}
     for name in ("float", "int", "bool"):
         if name in names and names <= {"float", "int", "bool"}:
             return name

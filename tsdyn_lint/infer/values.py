@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Hashable, Iterable, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.events import Event, Hypothesis
@@ -204,7 +205,7 @@ _LIMIT = 5
 
 
 def options(value: Value) -> tuple[Value, ...]:
-    return value.options if type(value) is Either else (value,)
+    return value.options if isinstance(value, Either) else (value,)
 
 
 def unknown(*values: Value) -> Value:
@@ -219,7 +220,7 @@ def sources(*values: Value) -> frozenset[Event]:
     for value in values:
         if value.src:
             found = found | value.src if found else value.src
-        elif type(value) is Either:
+        elif isinstance(value, Either):
             for option in value.options:
                 if option.src:
                     found |= option.src
@@ -269,7 +270,7 @@ def join(a: Value, b: Value) -> Value:
 def _merge(a: Any, b: Any) -> Value | None:
     """The join of two values of one kind where that is again of this kind."""
     kind = type(a)
-    if kind is Const:
+    if isinstance(a, Const):
         if type(a.value) is type(b.value) and a.value == b.value:
             return Const(a.value, a.soft and b.soft, a.src | b.src)
         if isinstance(a.value, bool) and isinstance(b.value, bool):
@@ -277,7 +278,7 @@ def _merge(a: Any, b: Any) -> Value | None:
         if type(a.value) is type(b.value) and isinstance(a.value, (int, float, str)):
             return Scalar(type(a.value).__name__, "constant", a.src | b.src)
         return None
-    if kind is Tensor:
+    if isinstance(a, Tensor):
         if a.numpy != b.numpy:
             return None
         return Tensor(
@@ -290,36 +291,44 @@ def _merge(a: Any, b: Any) -> Value | None:
             a.intermediate or b.intermediate,
             a.src | b.src,
         )
-    if kind is Scalar:
+    if isinstance(a, Scalar):
         if a.type == b.type:
             return Scalar(a.type, _worse(a.origin, b.origin), a.src | b.src)
         return Scalar("number" if "str" not in (a.type, b.type) else "str", _worse(a.origin, b.origin), a.src | b.src)
-    if kind is Unknown:
+    if isinstance(a, Unknown):
         return unknown(a, b)
-    if kind is Seq and a.kind == b.kind and a.cls is b.cls:
-        same = a.items is not None and b.items is not None and len(a.items) == len(b.items)
-        items = [join(x, y) for x, y in zip(a.items, b.items)] if same else None
+    if isinstance(a, Seq) and a.kind == b.kind and a.cls is b.cls:
+        items = None
+        if a.items is not None and b.items is not None and len(a.items) == len(b.items):
+            items = [join(x, y) for x, y in zip(a.items, b.items, strict=True)]
         elem = join(element(a), element(b))
         return Seq(a.kind, items, elem, a.owner if a.owner == b.owner else "local", a.name,
                    a.data_sized or b.data_sized, a.src | b.src, a.cls)  # fmt: skip
-    if kind is Mapping:
+    if isinstance(a, Mapping):
         table = dict(a.items)
         for key, value in b.items.items():
             table[key] = join(table[key], value) if key in table else value
         rest = a.rest if b.rest is None else b.rest if a.rest is None else join(a.rest, b.rest)
         return Mapping(table, rest, a.owner, a.name, a.src | b.src)
-    if kind is Outside and a.dotted == b.dotted:
-        return a  # type: ignore[no-any-return]
-    if kind is ClassRef and a.cls is b.cls:
-        return a  # type: ignore[no-any-return]
-    if kind is Func and a.function is b.function and a.self is b.self:
-        return a  # type: ignore[no-any-return]
-    if kind is Instance and a.cls is None and b.cls is None and a.outside == b.outside and not a.attrs and not b.attrs:
-        return a  # type: ignore[no-any-return]
-    if kind is SliceValue:
-        return SliceValue(tuple(join(x, y) for x, y in zip(a.parts, b.parts)), a.src | b.src)
-    if kind is Flag and a.engines == b.engines:
-        return a  # type: ignore[no-any-return]
+    if isinstance(a, Outside) and a.dotted == b.dotted:
+        return a
+    if isinstance(a, ClassRef) and a.cls is b.cls:
+        return a
+    if isinstance(a, Func) and a.function is b.function and a.self is b.self:
+        return a
+    if (
+        isinstance(a, Instance)
+        and a.cls is None
+        and b.cls is None
+        and a.outside == b.outside
+        and not a.attrs
+        and not b.attrs
+    ):
+        return a
+    if isinstance(a, SliceValue):
+        return SliceValue(tuple(join(x, y) for x, y in zip(a.parts, b.parts, strict=False)), a.src | b.src)
+    if isinstance(a, Flag) and a.engines == b.engines:
+        return a
     return None
 
 
@@ -338,40 +347,40 @@ def element(value: Seq) -> Value:
 def key(value: Value, depth: int = 3) -> Hashable:
     """What a call's result may depend on: calls with equal keys are walked once."""
     kind = type(value)
-    if kind is Const:
+    if isinstance(value, Const):
         try:
-            hash(value.value)  # type: ignore[union-attr]
+            hash(value.value)
         except TypeError:
             return id(value)
-        return ("c", type(value.value), value.value, value.soft, value.src)  # type: ignore[union-attr]
-    if kind is Tensor:
-        return ("t", value.dtype, value.rank, value.origin, value.numpy, value.data_sized, value.hypothesis, value.src)  # type: ignore[union-attr]
-    if kind is Scalar:
-        return ("s", value.type, value.origin, value.src)  # type: ignore[union-attr]
-    if kind is Unknown:
+        return ("c", type(value.value), value.value, value.soft, value.src)
+    if isinstance(value, Tensor):
+        return ("t", value.dtype, value.rank, value.origin, value.numpy, value.data_sized, value.hypothesis, value.src)
+    if isinstance(value, Scalar):
+        return ("s", value.type, value.origin, value.src)
+    if isinstance(value, Unknown):
         return ("?", value.src)
-    if kind is Seq:
+    if isinstance(value, Seq):
         if depth == 0:
-            return ("q", value.kind)  # type: ignore[union-attr]
+            return ("q", value.kind)
         inner = (
-            tuple(key(v, depth - 1) for v in value.items[:12])  # type: ignore[union-attr]
-            if value.items is not None  # type: ignore[union-attr]
-            else key(value.elem, depth - 1)  # type: ignore[union-attr]
+            tuple(key(v, depth - 1) for v in value.items[:12])
+            if value.items is not None
+            else key(value.elem, depth - 1)
         )
-        return ("q", value.kind, value.owner, value.items is None, inner, value.src)  # type: ignore[union-attr]
-    if kind is Mapping:
+        return ("q", value.kind, value.owner, value.items is None, inner, value.src)
+    if isinstance(value, Mapping):
         if depth == 0:
             return ("m",)
-        pairs = tuple((k, key(v, depth - 1)) for k, v in list(value.items.items())[:20])  # type: ignore[union-attr]
-        return ("m", pairs, None if value.rest is None else key(value.rest, depth - 1))  # type: ignore[union-attr]
-    if kind is Either:
-        return ("e", *(key(v, depth) for v in value.options))  # type: ignore[union-attr]
-    if kind is Outside:
-        return ("o", value.dotted)  # type: ignore[union-attr]
-    if kind is ClassRef:
-        return ("k", id(value.cls))  # type: ignore[union-attr]
-    if kind is Func:
-        return ("f", id(value.function), id(value.self), id(value.env))  # type: ignore[union-attr]
-    if kind is Instance and value.cls is None and not value.attrs:  # type: ignore[union-attr]
-        return ("i", value.outside)  # type: ignore[union-attr]
+        pairs = tuple((k, key(v, depth - 1)) for k, v in list(value.items.items())[:20])
+        return ("m", pairs, None if value.rest is None else key(value.rest, depth - 1))
+    if isinstance(value, Either):
+        return ("e", *(key(v, depth) for v in value.options))
+    if isinstance(value, Outside):
+        return ("o", value.dotted)
+    if isinstance(value, ClassRef):
+        return ("k", id(value.cls))
+    if isinstance(value, Func):
+        return ("f", id(value.function), id(value.self), id(value.env))
+    if isinstance(value, Instance) and value.cls is None and not value.attrs:
+        return ("i", value.outside)
     return id(value)

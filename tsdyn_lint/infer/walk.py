@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator
+from typing import Any
 
 import libcst as cst
 
@@ -16,7 +17,6 @@ from tsdyn_lint.infer.values import (
     ClassRef,
     Const,
     Either,
-    Flag,
     Func,
     Instance,
     Mapping,
@@ -54,14 +54,22 @@ class Core:
         self.events: dict[Any, Event] = {}
         self.muted = 0
         self.steps = 0
-        self.frame: Frame = None  # type: ignore[assignment]
+        self.frame: Frame = None  # type: ignore[assignment]  # set by `inside` before anything is walked
         self._module_values: dict[tuple[int, str], Value] = {}
         self.tracked: dict[tuple[int, str], Event | None] = {}
         """State that calls write: (owner, name) -> the event of its reads. An entry that writes is walked a second time."""
 
     # --- events
 
-    def emit(self, kind: str, node: cst.CSTNode, on: Value | None = None, confidence: int = CERTAIN, sub: str = "", **facts: Any) -> Event | None:
+    def emit(
+        self,
+        kind: str,
+        node: cst.CSTNode,
+        on: Value | None = None,
+        confidence: int = CERTAIN,
+        sub: str = "",
+        **facts: Any,
+    ) -> Event | None:
         """Record an event at `node`; `on` is the value it rests on, whose hypotheses it inherits."""
         if self.muted:
             return None
@@ -100,15 +108,16 @@ class Core:
         event = self.tracked[key]
         if event is None:
             frame = self.frame
-            event = self.tracked[key] = Event("state-read", node, frame.piece, frame.function, frame.stack, frame.entry, {"nodes": set()})
+            event = self.tracked[key] = Event(
+                "state-read", node, frame.piece, frame.function, frame.stack, frame.entry, {"nodes": set()}
+            )
         event.facts["nodes"].add(node)
         mark = frozenset([event])
-        kind = type(value)
-        if kind is Const:
-            return Const(value.value, True, value.src | mark)  # type: ignore[union-attr]
-        if kind is Scalar:
-            return Scalar(value.type, value.origin, value.src | mark)  # type: ignore[union-attr]
-        if kind is Unknown:
+        if isinstance(value, Const):
+            return Const(value.value, True, value.src | mark)
+        if isinstance(value, Scalar):
+            return Scalar(value.type, value.origin, value.src | mark)
+        if isinstance(value, Unknown):
             return Unknown(value.src | mark)
         event.facts["opaque"] = True
         return value
@@ -160,7 +169,9 @@ class Core:
                 return other
         return module
 
-    def assigned_value(self, found: Assigned, module: Module, name: str, cls: Class | None = None, owner: str = "global") -> Value:
+    def assigned_value(
+        self, found: Assigned, module: Module, name: str, cls: Class | None = None, owner: str = "global"
+    ) -> Value:
         """What a module-level or class-level assignment holds; mutable containers are marked as shared."""
         if not found.values:
             return self.annotated(found.annotation, module) if found.annotation is not None else UNKNOWN
@@ -168,7 +179,12 @@ class Core:
         with self.inside(Frame(function, module.tree.skeleton, Env(module))), self.quietly():
             if cls is not None:
                 for other, slot in cls.assigned.items():
-                    if other != name and slot is not found and len(slot.values) == 1 and not isinstance(slot.values[0], cst.Call):
+                    if (
+                        other != name
+                        and slot is not found
+                        and len(slot.values) == 1
+                        and not isinstance(slot.values[0], cst.Call)
+                    ):
                         self.frame.env.vars[other] = self.expr(slot.values[0])
             values = [self.expr(v) for v in found.values[:4]]
         for value in values:
@@ -203,7 +219,13 @@ class Core:
             self.muted -= 1
 
     @contextmanager
-    def under(self, confidence: int | None = None, engines: frozenset[Engine] | None = None, block: str = "", weak: bool = False) -> Iterator[None]:
+    def under(
+        self,
+        confidence: int | None = None,
+        engines: frozenset[Engine] | None = None,
+        block: str = "",
+        weak: bool = False,
+    ) -> Iterator[None]:
         """Walk a part that is reached only sometimes, by some captures, or in a block Dynamo cannot resume in."""
         frame = self.frame
         saved = frame.confidence, frame.engines, frame.blocks, frame.uncertain
@@ -230,20 +252,24 @@ class Core:
     def truth(self, value: Value) -> tuple[bool | None, bool]:
         """Whether a value is true, and whether that is certain (a default is not)."""
         kind = type(value)
-        if kind is Const:
-            return bool(value.value), not value.soft  # type: ignore[union-attr]
-        if kind in (Func, ClassRef, Method, Partial, ModuleRef):
+        if isinstance(value, Const):
+            return bool(value.value), not value.soft
+        if isinstance(value, (Func, ClassRef, Method, Partial, ModuleRef)):
             return True, True
-        if kind is Instance:
-            if value.cls is not None and self.program.class_member(value.cls, "__len__") is None and self.program.class_member(value.cls, "__bool__") is None:  # type: ignore[union-attr]
+        if isinstance(value, Instance):
+            if (
+                value.cls is not None
+                and self.program.class_member(value.cls, "__len__") is None
+                and self.program.class_member(value.cls, "__bool__") is None
+            ):
                 return True, True
             return None, False
-        if kind is Seq and value.items is not None and value.owner == "local":  # type: ignore[union-attr]
-            return bool(value.items), value.kind == "tuple"  # type: ignore[union-attr]
-        if kind is Either:
-            seen = [self.truth(v) for v in value.options]  # type: ignore[union-attr]
-            for option, (known, _) in zip(value.options, seen):  # type: ignore[union-attr]
-                if type(option) is Const and option.soft:
+        if isinstance(value, Seq) and value.items is not None and value.owner == "local":
+            return bool(value.items), value.kind == "tuple"
+        if isinstance(value, Either):
+            seen = [self.truth(v) for v in value.options]
+            for option, (known, _) in zip(value.options, seen, strict=False):
+                if isinstance(option, Const) and option.soft:
                     return known, False
             first = seen[0][0]
             if first is not None and all(known == first for known, _ in seen):
@@ -253,24 +279,33 @@ class Core:
     def test(self, value: Value, node: cst.CSTNode, form: str, **facts: Any) -> None:
         """`value` decides a branch at `node`: a tensor breaks there, a number read from one is told of it."""
         for option in options(value):
-            kind = type(option)
-            if kind is Tensor:
+            if isinstance(option, Tensor):
                 if option.hypothesis is not None and not option.hypothesis.confirmed and not option.intermediate:
                     option.hypothesis.contradicted = True  # a bare `if argument:` is a flag or an optional
                     continue
                 sure = CERTAIN if value is option else self.mixed(value)
-                self.emit("branch", node, option, sure, form=form, test_kind="tensor", origin=option.origin, numpy=option.numpy, **facts)
-            elif kind is Scalar and option.origin in ("size", "rank", "grad", "data", "random", "state"):
+                self.emit(
+                    "branch",
+                    node,
+                    option,
+                    sure,
+                    form=form,
+                    test_kind="tensor",
+                    origin=option.origin,
+                    numpy=option.numpy,
+                    **facts,
+                )
+            elif isinstance(option, Scalar) and option.origin in ("size", "rank", "grad", "data", "random", "state"):
                 self.emit("branch", node, option, sub=option.origin, form=form, test_kind=option.origin, **facts)
         use = "raise" if facts.get("raises_only") else form if form in ("assert",) else "branch"
         self.use(value, use, node)
 
     def mixed(self, value: Value) -> int:
         """Confidence that a value is a tensor when only some of its alternatives are."""
-        rest = [v for v in options(value) if type(v) is not Tensor]
-        if all(type(v) is Const and v.value is None for v in rest):
+        rest = [v for v in options(value) if not isinstance(v, Tensor)]
+        if all(isinstance(v, Const) and v.value is None for v in rest):
             return CERTAIN
-        if all(type(v) in (Const, Scalar) for v in rest):
+        if all(isinstance(v, (Const, Scalar)) for v in rest):
             return LIKELY
         return POSSIBLE
 
@@ -278,33 +313,35 @@ class Core:
 
     def tensor(self, value: Value) -> Tensor | None:
         """The tensor that a value is or may be."""
-        if type(value) is Tensor:
+        if isinstance(value, Tensor):
             return value
-        if type(value) is Either:
+        if isinstance(value, Either):
             for option in value.options:
-                if type(option) is Tensor:
+                if isinstance(option, Tensor):
                     return option
         return None
 
     def confirm(self, value: Value) -> None:
         """A use that only tensors have."""
         for option in options(value):
-            if type(option) is Tensor and option.hypothesis is not None:
+            if isinstance(option, Tensor) and option.hypothesis is not None:
                 option.hypothesis.confirmed = True
 
     def contradict(self, value: Value) -> None:
         """A use that tensors do not have."""
         for option in options(value):
-            if type(option) is Tensor and option.hypothesis is not None:
+            if isinstance(option, Tensor) and option.hypothesis is not None:
                 option.hypothesis.contradicted = True
 
     def doubtful(self, value: Value) -> bool:
         """Whether a value is taken for a tensor without any evidence."""
-        return any(type(v) is Tensor and v.hypothesis is not None and not v.hypothesis.confirmed for v in options(value))
+        return any(
+            isinstance(v, Tensor) and v.hypothesis is not None and not v.hypothesis.confirmed for v in options(value)
+        )
 
 
 def _hypothesis(value: Value) -> Hypothesis | None:
-    return value.hypothesis if type(value) is Tensor else None
+    return value.hypothesis if isinstance(value, Tensor) else None
 
 
 def _level(module: Module, cls: Class | None) -> Function:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Callable, Iterable, Union
+from typing import Union
 
 import libcst as cst
 
@@ -151,11 +152,12 @@ class Program:
             module = self.module(".".join(parts[:cut]), asking)
             if module is None:
                 continue
-            found: Definition | None = module
+            found: Definition = module
             for part in parts[cut:]:
-                found = self.member(found, part, _seen)
-                if found is None:
+                member = self.member(found, part, _seen)
+                if member is None:
                     return dotted
+                found = member
             return found
         return dotted
 
@@ -217,7 +219,7 @@ class Program:
             if isinstance(owner, Class):
                 for table in (owner.methods, owner.assigned, owner.classes):
                     if name in table:
-                        return table[name]  # type: ignore[return-value, index]
+                        return table[name]
         return None
 
     def is_nn_module(self, cls: Class) -> bool:

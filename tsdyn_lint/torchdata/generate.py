@@ -47,7 +47,9 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder of the data files")
-    parser.add_argument("--site", type=Path, help="folder with an unpacked torch/ and torchgen/ (default: the installed torch)")
+    parser.add_argument(
+        "--site", type=Path, help="folder with an unpacked torch/ and torchgen/ (default: the installed torch)"
+    )
     options = parser.parse_args()
     site = options.site or installed()
     found = sections(site)

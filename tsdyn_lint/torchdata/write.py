@@ -10,7 +10,10 @@ from typing import Any
 
 def text(sections: Mapping[str, Any]) -> str:
     """JSON whose top level has one section a line (the loader parses a section when it is first asked for)."""
-    lines = [f'"{name}":{json.dumps(value, sort_keys=True, separators=(",", ":"))}' for name, value in sorted(sections.items())]
+    lines = [
+        f'"{name}":{json.dumps(value, sort_keys=True, separators=(",", ":"))}'
+        for name, value in sorted(sections.items())
+    ]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
@@ -20,4 +23,7 @@ def group(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, str]]:
     for qualname, value in pairs:
         scope, _, name = qualname.rpartition(".")
         found[scope][value].append(name)
-    return {scope: {value: " ".join(sorted(set(names))) for value, names in values.items()} for scope, values in found.items()}
+    return {
+        scope: {value: " ".join(sorted(set(names))) for value, names in values.items()}
+        for scope, values in found.items()
+    }

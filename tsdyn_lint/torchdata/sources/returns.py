@@ -84,7 +84,9 @@ def collect(torch_dir: Path, natives: list[Native]) -> Returns:
     structs = stubs.return_types(torch_dir)
     found = Returns()
     c_stub = stubs.read(torch_dir / "_C/__init__.pyi")
-    _add_functions(found, "torch", list(stubs.functions(stubs.read(torch_dir / "_C/_VariableFunctions.pyi").body)), structs)
+    _add_functions(
+        found, "torch", list(stubs.functions(stubs.read(torch_dir / "_C/_VariableFunctions.pyi").body)), structs
+    )
     _add_tensor(found, torch_dir, c_stub, structs)
     for native in natives:
         _add_native(found, native)
@@ -133,7 +135,9 @@ def _choices(overloads: list[tuple[stubs.Signature, str]]) -> list[Choice]:
     for signature, kind in overloads:
         for index, name in enumerate(signature.params):
             if name not in plain.params:
-                annotation = kinds.of_annotation(ast.parse(signature.annotations[index] or "object", mode="eval").body, {})
+                annotation = kinds.of_annotation(
+                    ast.parse(signature.annotations[index] or "object", mode="eval").body, {}
+                )
                 choice = (name, index, annotation or "", kind)
                 if choice not in choices:
                     choices.append(choice)

@@ -47,7 +47,9 @@ RETURNS: dict[str, str | Choices] = {
     "torch.lu": (("", -1, "", _PAIR), ("get_infos", 2, "true", _TRIPLE)),
     "torch.dequantize": (("", -1, "", "tensor"), ("tensors", 0, "list", _MANY)),
     # Tensor: defined in Python without annotations, or overloads that differ in more than a parameter's presence
-    **_each("torch.Tensor", "tensor", "norm resize resize_as unflatten to_sparse_coo share_memory_ stft istft __reversed__"),
+    **_each(
+        "torch.Tensor", "tensor", "norm resize resize_as unflatten to_sparse_coo share_memory_ stft istft __reversed__"
+    ),
     **_each("torch.Tensor", "tensor", "cdouble cfloat ipu mtia __pos__ __ipow__ __itruediv__"),
     **_each("torch.Tensor", "none", "backward retain_grad reinforce"),
     **_each("torch.Tensor", "bool", "is_shared __contains__"),
@@ -70,9 +72,13 @@ RETURNS: dict[str, str | Choices] = {
     "torch.Tensor.__ne__": "tensor",
     "torch.Tensor.item": "number",
     # functional
-    **_each("torch.nn.functional", "tensor", "tanhshrink softsign tanh sigmoid upsample upsample_nearest upsample_bilinear"),
+    **_each(
+        "torch.nn.functional", "tensor", "tanhshrink softsign tanh sigmoid upsample upsample_nearest upsample_bilinear"
+    ),
     "torch.nn.functional.multi_head_attention_forward": "tuple[tensor,tensor?]",
-    **_each("torch.nn.utils", "module", "fuse_conv_bn_eval fuse_linear_bn_eval weight_norm spectral_norm remove_weight_norm"),
+    **_each(
+        "torch.nn.utils", "module", "fuse_conv_bn_eval fuse_linear_bn_eval weight_norm spectral_norm remove_weight_norm"
+    ),
     **_each("torch.nn.utils", "module", "remove_spectral_norm skip_init"),
     **_each("torch.nn.utils.parametrizations", "module", "weight_norm spectral_norm orthogonal"),
     # autograd, checkpoint, jit
@@ -99,8 +105,16 @@ RETURNS: dict[str, str | Choices] = {
     "torch.compiler.disable": "callable",
     "torch._dynamo.disable": "callable",
     # distributed: collectives give None, or a Work with async_op=True
-    **_each("torch.distributed", "none", "broadcast all_reduce reduce all_gather all_gather_into_tensor gather scatter barrier"),
-    **_each("torch.distributed", "none", "reduce_scatter reduce_scatter_tensor all_to_all all_to_all_single monitored_barrier"),
+    **_each(
+        "torch.distributed",
+        "none",
+        "broadcast all_reduce reduce all_gather all_gather_into_tensor gather scatter barrier",
+    ),
+    **_each(
+        "torch.distributed",
+        "none",
+        "reduce_scatter reduce_scatter_tensor all_to_all all_to_all_single monitored_barrier",
+    ),
     **_each("torch.distributed", "none", "all_gather_object gather_object broadcast_object_list scatter_object_list"),
     **_each("torch.distributed", "none", "destroy_process_group all_gather_coalesced all_reduce_coalesced"),
     **_each("torch.distributed", "str", "get_backend"),
@@ -121,15 +135,23 @@ RETURNS: dict[str, str | Choices] = {
 }
 
 CLASSES: dict[str, str | Choices] = {
-    **_each("torch", "tensor", "Tensor FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor"),
+    **_each(
+        "torch", "tensor", "Tensor FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor"
+    ),
     **_each("torch", "tensor", "IntTensor LongTensor BoolTensor"),
-    **_each("torch.cuda", "tensor", "FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor"),
+    **_each(
+        "torch.cuda", "tensor", "FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor"
+    ),
     **_each("torch.cuda", "tensor", "IntTensor LongTensor BoolTensor"),
     **_each("torch.nn", "tensor", "Parameter Buffer UninitializedParameter UninitializedBuffer"),
     **_each("torch.nn.parameter", "tensor", "Parameter Buffer UninitializedParameter UninitializedBuffer"),
     **_each("torch", "storage", "UntypedStorage TypedStorage FloatStorage"),
     **_each("torch", "context", "no_grad enable_grad set_grad_enabled inference_mode autocast"),
-    **_each("torch.autograd", "context", "no_grad enable_grad set_grad_enabled inference_mode detect_anomaly set_detect_anomaly"),
+    **_each(
+        "torch.autograd",
+        "context",
+        "no_grad enable_grad set_grad_enabled inference_mode detect_anomaly set_detect_anomaly",
+    ),
     **_each("torch.amp", "context", "autocast"),
     **_each("torch.cuda.amp", "context", "autocast"),
     **_each("torch.cpu.amp", "context", "autocast"),

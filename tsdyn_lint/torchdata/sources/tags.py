@@ -31,7 +31,13 @@ _COMPOSITE = {
     "torch.nn.functional.one_hot": f"{_SHAPE} if !num_classes",
     "torch.Tensor.__getitem__": f"{_SHAPE} if index:bool",
 }
-_SCOPES = {"": "torch", "nn": "torch.nn.functional", "linalg": "torch.linalg", "special": "torch.special", "sparse": "torch.sparse"}
+_SCOPES = {
+    "": "torch",
+    "nn": "torch.nn.functional",
+    "linalg": "torch.linalg",
+    "special": "torch.special",
+    "sparse": "torch.sparse",
+}
 
 
 def collect(natives: list[Native], known: set[str]) -> dict[str, str]:
@@ -42,7 +48,9 @@ def collect(natives: list[Native], known: set[str]) -> dict[str, str]:
         if tag is None or native.schema.is_out:
             continue
         name = native.schema.name.removeprefix(f"{native.module}_") if native.module else native.schema.name
-        names = [f"{_SCOPES[native.module]}.{name}"] if "function" in native.variants and native.module in _SCOPES else []
+        names = (
+            [f"{_SCOPES[native.module]}.{name}"] if "function" in native.variants and native.module in _SCOPES else []
+        )
         names += [f"torch.Tensor.{name}"] if "method" in native.variants else []
         found.update(dict.fromkeys((n for n in names if n in known), tag))
     found.update({name: tag for name, tag in _COMPOSITE.items() if name in known})
