@@ -1,9 +1,9 @@
 """Text -> trees: a skeleton of the file without function bodies, each body parsed only when something reaches it.
 
-libcst costs about 50 ms per thousand lines, the standard `ast` about 6. So `ast` says where the function bodies are, the
-skeleton (headers, classes, module level) is parsed by libcst with the bodies blanked out, and a body becomes a libcst tree
-the first time an entry point reaches it. `ast` never decides what is reported. A file that only a newer Python can parse
-falls back to one whole libcst parse.
+libcst costs about 50 ms per thousand lines, the standard `ast` about 6. So `ast` says where the function bodies are,
+the skeleton (headers, classes, module level) is parsed by libcst with the bodies blanked out, and a body becomes a
+libcst tree the first time an entry point reaches it. `ast` never decides what is reported. A file that only a newer
+Python can parse falls back to one whole libcst parse.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Rules that a `[match]` table cannot say: plain functions from an event to a verdict, one per code, found by being here."""
+"""Rules that a `[match]` table cannot say: plain functions from an event to a verdict, one per code, found by
+being here.
+"""
 
 from __future__ import annotations
 

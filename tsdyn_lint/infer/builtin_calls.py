@@ -105,7 +105,7 @@ class BuiltinCalls(Tensors):
             return INT
         found: list[Value] = []
         for option in options(value):
-            kind = type(option)
+            type(option)
             if isinstance(option, Tensor):
                 if self.doubtful(option) and not option.intermediate:
                     found.append(Scalar("int", "unknown"))
@@ -501,7 +501,7 @@ class BuiltinCalls(Tensors):
         return Seq(kind, None, self.iterate(value, node, "loop"), src=sources(value))
 
     def dict_call(self, args: Args, node: cst.CSTNode) -> Value:
-        table = Mapping({k: v for k, v in args.kw.items()})
+        table = Mapping(dict(args.kw.items()))
         for value in args.pos:
             for option in options(value):
                 if isinstance(option, Mapping):

@@ -1,10 +1,12 @@
-"""Calls: arguments to parameters, functions walked with the caller's values (once per kind of arguments), objects called."""
+"""Calls: arguments to parameters, functions walked with the caller's values (once per kind of arguments), objects
+called.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Hashable
+from typing import Any
 
 import libcst as cst
 
@@ -47,7 +49,10 @@ _DYNAMO = frozenset({Engine.DYNAMO, Engine.RECOMPILE})
 
 @dataclass
 class Args:
-    """Arguments of a call. `rest`: an element of a starred value of unknown length; `open`: keywords of unknown names."""
+    """Arguments of a call.
+
+    `rest`: an element of a starred value of unknown length; `open`: keywords of unknown names.
+    """
 
     pos: list[Value] = field(default_factory=list)
     kw: dict[str, Value] = field(default_factory=dict)
@@ -129,7 +134,7 @@ class Calls(Statements):
     # --- by the kind of what is called
 
     def invoke(self, func: Value, args: Args, node: cst.CSTNode) -> Value:
-        kind = type(func)
+        type(func)
         if isinstance(func, Func):
             return self.call_function(func, args, node)
         if isinstance(func, Outside):
@@ -247,7 +252,7 @@ class Calls(Statements):
         return Seq("gen", None, either(frame.yields))
 
     def bind_parameters(self, func: Func, args: Args, env: Env) -> None:
-        """Parameters from arguments, then defaults; what is given neither way is unknown or what its annotation says."""
+        """Parameters from arguments, then defaults; what is given neither way is what its annotation says."""
         function = func.function
         parameters = function.node.params
         positional = [*parameters.posonly_params, *parameters.params]
@@ -275,7 +280,9 @@ class Calls(Statements):
             else:
                 env.vars[star.name.value] = Seq("tuple", list(extra), UNKNOWN)
         if parameters.star_kwarg is not None:
-            rest: dict[Hashable, Value] = {k: v for k, v in args.kw.items() if k not in used and k not in {p.name.value for p in positional}}
+            rest: dict[Hashable, Value] = {
+                k: v for k, v in args.kw.items() if k not in used and k not in {p.name.value for p in positional}
+            }
             env.vars[parameters.star_kwarg.name.value] = Mapping(rest, UNKNOWN if args.open else None)
 
     def parameter(self, parameter: cst.Param, value: Value | None, func: Func, args: Args) -> Value:

@@ -1,25 +1,32 @@
-"""Which context managers and wrappers Dynamo traces through, refuses, or cannot resume inside of (measured on torch 2.13)."""
+"""Which context managers and wrappers Dynamo traces through, refuses, or cannot resume inside of (measured on
+torch 2.13).
+"""
 
 from __future__ import annotations
 
 from tsdyn_lint.infer.values import Func, Instance, Method, Outside, Value
 
-DISABLERS = ("torch.compiler.disable", "torch._dynamo.disable", "torch._dynamo.skip", "torch._disable_dynamo")
+DISABLERS = tuple(("torch.compiler.disable torch._dynamo.disable torch._dynamo.skip torch._disable_dynamo").split())
 
-SUPPORTED = (
-    "torch.no_grad", "torch.enable_grad", "torch.set_grad_enabled", "torch.inference_mode", "torch.autocast",
-    "torch.cuda.amp.autocast", "torch.amp.autocast", "torch.cpu.amp.autocast", "torch.autograd.no_grad",
-    "torch.autograd.grad_mode.", "torch.autograd.profiler.", "torch.profiler.", "torch.device", "torch.cuda.device",
-    "torch.cuda.stream", "torch.nn.attention.sdpa_kernel", "torch.backends.cuda.sdp_kernel", "torch.autograd.graph.",
-    "contextlib.nullcontext", "contextlib.suppress", "torch.autograd.enable_grad", "torch.autograd.inference_mode",
-    "torch.autograd.set_grad_enabled", "torch.jit.", "torch.compiler.", "torch.cuda.nvtx.", "torch.nn.utils.parametrize.cached",
-)  # fmt: skip
-REFUSED = (
-    "torch.random.fork_rng", "torch.autograd.set_detect_anomaly", "torch.autograd.detect_anomaly",
-    "torch.autograd.anomaly_mode.", "warnings.catch_warnings", "contextlib.ExitStack", "contextlib.redirect_stdout",
-    "contextlib.redirect_stderr", "builtins.open", "io.open", "threading.Lock", "threading.RLock", "threading.Semaphore",
-    "threading.Condition", "multiprocessing.Lock", "tempfile.", "zipfile.", "tarfile.", "gzip.", "pathlib.Path.open",
-)  # fmt: skip
+SUPPORTED = tuple(
+    (
+        "torch.no_grad torch.enable_grad torch.set_grad_enabled torch.inference_mode torch.autocast "
+        "torch.cuda.amp.autocast torch.amp.autocast torch.cpu.amp.autocast torch.autograd.no_grad "
+        "torch.autograd.grad_mode. torch.autograd.profiler. torch.profiler. torch.device torch.cuda.device "
+        "torch.cuda.stream torch.nn.attention.sdpa_kernel torch.backends.cuda.sdp_kernel "
+        "torch.autograd.graph. contextlib.nullcontext contextlib.suppress torch.autograd.enable_grad "
+        "torch.autograd.inference_mode torch.autograd.set_grad_enabled torch.jit. torch.compiler. "
+        "torch.cuda.nvtx. torch.nn.utils.parametrize.cached"
+    ).split()
+)
+REFUSED = tuple(
+    (
+        "torch.random.fork_rng torch.autograd.set_detect_anomaly torch.autograd.detect_anomaly "
+        "torch.autograd.anomaly_mode. warnings.catch_warnings contextlib.ExitStack contextlib.redirect_stdout "
+        "contextlib.redirect_stderr builtins.open io.open threading.Lock threading.RLock threading.Semaphore "
+        "threading.Condition multiprocessing.Lock tempfile. zipfile. tarfile. gzip. pathlib.Path.open"
+    ).split()
+)
 
 
 def describe(value: Value) -> str:

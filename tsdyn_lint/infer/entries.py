@@ -1,4 +1,6 @@
-"""Where captures begin: the forward of each module class, and functions that the file compiles, scripts, traces or exports."""
+"""Where captures begin: the forward of each module class, and functions that the file compiles, scripts, traces or
+exports.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What the walk reports: one event per thing a capture may trip over, with the values and the call path that led there."""
+"""What the walk reports: one event per thing a capture may trip over, with the values and the call path that led
+there.
+"""
 
 from __future__ import annotations
 

@@ -249,7 +249,10 @@ class Expressions(Core):
         return self.condition(node, "value")
 
     def condition(self, node: cst.BaseExpression, form: str, **facts: Any) -> Value:
-        """A value that decides something; `and`, `or` and `not` decide in parts. `form` "value": only the parts are tested."""
+        """A value that decides something; `and`, `or` and `not` decide in parts.
+
+        With `form` "value" only the parts are tested.
+        """
         if isinstance(node, cst.BooleanOperation):
             conjunction = isinstance(node.operator, cst.And)
             left = self.condition(node.left, "and" if conjunction else "or", **facts)

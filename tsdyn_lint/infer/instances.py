@@ -46,15 +46,23 @@ CONTAINERS = frozenset(
         "torch.nn.ParameterDict",
     }
 )
-_PARAMETERS = frozenset({"weight", "bias", "running_mean", "running_var", "num_batches_tracked", "in_proj_weight", "in_proj_bias",
-                         "weight_g", "weight_v", "bias_k", "bias_v"})  # fmt: skip
+_PARAMETERS = frozenset(
+    (
+        "weight bias running_mean running_var num_batches_tracked in_proj_weight in_proj_bias weight_g "
+        "weight_v bias_k bias_v"
+    ).split()
+)
 _BUFFERS = frozenset({"running_mean", "running_var", "num_batches_tracked"})
 _TENSOR_NAMES = frozenset(
     {"Tensor", "FloatTensor", "LongTensor", "BoolTensor", "IntTensor", "HalfTensor", "DoubleTensor", "Parameter"}
 )
-_NO_PARAMETERS = ("ReLU", "Softmax", "Sigmoid", "Tanh", "GELU", "Dropout", "Loss", "Pool", "Identity", "Flatten", "Upsample", "Pad",
-                  "LeakyReLU", "ELU", "SiLU", "Softplus", "Unfold", "Fold", "PixelShuffle", "LogSoftmax", "Hardtanh", "Threshold",
-                  "CosineSimilarity", "PairwiseDistance", "ReLU6", "Mish", "Hardswish", "Hardsigmoid", "LogSigmoid")  # fmt: skip
+_NO_PARAMETERS = tuple(
+    (
+        "ReLU Softmax Sigmoid Tanh GELU Dropout Loss Pool Identity Flatten Upsample Pad LeakyReLU ELU SiLU "
+        "Softplus Unfold Fold PixelShuffle LogSoftmax Hardtanh Threshold CosineSimilarity PairwiseDistance "
+        "ReLU6 Mish Hardswish Hardsigmoid LogSigmoid"
+    ).split()
+)
 
 
 class Instances(Calls):
@@ -402,7 +410,7 @@ class Instances(Calls):
         return None if any(a is None for a in answers) else False
 
     def _is_one(self, value: Value, wanted: Value) -> bool | None:
-        kind = type(value)
+        type(value)
         if isinstance(value, (Unknown, Method)) or isinstance(value, Scalar) and value.type == "other":
             return None
         if isinstance(wanted, ClassRef):

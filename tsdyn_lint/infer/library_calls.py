@@ -63,8 +63,10 @@ _COMPILING = {
     "torch.jit.is_scripting": frozenset({Engine.SCRIPT}),
 }  # fmt: skip
 _CONSTANTS = {
-    "math.pi": 3.141592653589793, "math.e": 2.718281828459045, "math.inf": float("inf"), "math.nan": float("nan"), "math.tau": 6.283185307179586,
-    "numpy.pi": 3.141592653589793, "numpy.inf": float("inf"), "numpy.nan": float("nan"), "torch.pi": 3.141592653589793, "torch.inf": float("inf"),
+    "math.pi": 3.141592653589793, "math.e": 2.718281828459045, "math.inf": float("inf"),
+    "math.nan": float("nan"), "math.tau": 6.283185307179586,
+    "numpy.pi": 3.141592653589793, "numpy.inf": float("inf"), "numpy.nan": float("nan"),
+    "torch.pi": 3.141592653589793, "torch.inf": float("inf"),
     "numpy.newaxis": None, "sys.maxsize": 9223372036854775807, "typing.TYPE_CHECKING": False,
 }  # fmt: skip
 _TENSOR_ONLY_METHODS = frozenset({"item", "tolist"})
@@ -703,7 +705,7 @@ class LibraryCalls(BuiltinCalls):
     # --- context managers
 
     def context_kind(self, value: Value) -> str:
-        kind = type(value)
+        type(value)
         if isinstance(value, Instance) and value.cls is not None:
             return "user"
         dotted = contexts.describe(value)

@@ -307,7 +307,8 @@ class Statements(Expressions):
             facts["before"] = held.origin
         self.emit(
             "write", node, None, owner="self" if owner.is_module or owner.owner == "self" else owner.owner, name=name,
-            form="augment" if augmented else "assign", value=_describe(value), had=_describe(before) if before is not None else "nothing",
+            form="augment" if augmented else "assign", value=_describe(value),
+            had=_describe(before) if before is not None else "nothing",
             state=(id(owner), name), **facts,
         )  # fmt: skip
         state = _stateful(value)

@@ -34,30 +34,62 @@ from tsdyn_lint.infer.values import (
     unknown,
 )
 
-_META = frozenset({"dtype", "device", "is_cuda", "is_cpu", "is_mps", "is_sparse", "is_quantized", "is_complex", "layout", "itemsize",
-                   "is_meta", "is_xla", "is_nested", "is_mkldnn", "names", "is_leaf", "output_nr", "nbytes", "flags"})  # fmt: skip
+_META = frozenset(
+    (
+        "dtype device is_cuda is_cpu is_mps is_sparse is_quantized is_complex layout itemsize is_meta is_xla "
+        "is_nested is_mkldnn names is_leaf output_nr nbytes flags"
+    ).split()
+)
 _SAME = frozenset({"T", "mT", "H", "mH", "real", "imag", "data", "grad"})
-_META_METHODS = frozenset({"is_floating_point", "is_complex", "is_contiguous", "get_device", "type", "is_signed", "element_size",
-                           "is_pinned", "is_inference", "is_conj", "is_neg"})  # fmt: skip
-_KEEPS_DTYPE = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "permute", "contiguous", "expand", "repeat",
-                          "detach", "clone", "cpu", "cuda", "to", "expand_as", "view_as", "narrow", "chunk", "split", "unbind", "t", "flip",
-                          "roll", "index_select", "gather", "unfold", "swapaxes", "movedim", "numpy", "requires_grad_", "squeeze_", "unsqueeze_",
-                          "tril", "triu", "masked_fill", "masked_fill_", "diagonal", "select", "repeat_interleave", "from_numpy", "cumsum",
-                          "clamp", "clamp_", "stack", "cat", "concat", "where", "abs", "neg", "sum", "max", "min", "amax", "amin", "new_full"})  # fmt: skip
-_CONSTRUCTORS = frozenset({"tensor", "zeros", "ones", "empty", "full", "arange", "eye", "linspace", "logspace", "as_tensor", "scalar_tensor",
-                           "from_numpy", "zeros_like", "ones_like", "empty_like", "full_like", "tril_indices", "triu_indices", "hann_window",
-                           "Tensor", "FloatTensor", "LongTensor", "range", "hamming_window", "blackman_window"})  # fmt: skip
-_RANDOM = frozenset({"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "normal", "multinomial",
-                     "poisson"})  # fmt: skip
-_FULL_REDUCTIONS = frozenset({"sum", "mean", "prod", "std", "var", "norm", "any", "all", "median", "max", "min", "argmax", "argmin",
-                              "nansum", "nanmean", "logsumexp", "amax", "amin", "count_nonzero", "dist", "dot", "trace", "vdot"})  # fmt: skip
-_BOOL_OPS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "isclose", "logical_and", "logical_or", "logical_not",
-                       "logical_xor", "any", "all", "bool", "equal", "not_equal", "less", "greater", "greater_equal", "less_equal", "isin",
-                       "signbit", "isneginf", "isposinf", "isreal"})  # fmt: skip
-_INT_OPS = frozenset({"argmax", "argmin", "argsort", "nonzero", "long", "int", "randint", "randperm", "bincount", "searchsorted", "bucketize",
-                      "short", "multinomial", "count_nonzero", "argwhere", "char", "floor_divide_int", "histc_int"})  # fmt: skip
-_FLOAT_OPS = frozenset({"float", "half", "double", "bfloat16", "mean", "softmax", "sigmoid", "sqrt", "exp", "log", "rand", "randn", "std", "var",
-                        "tanh", "norm", "log_softmax", "cos", "sin", "linspace", "dropout", "linear", "conv2d", "interpolate", "layer_norm"})  # fmt: skip
+_META_METHODS = frozenset(
+    (
+        "is_floating_point is_complex is_contiguous get_device type is_signed element_size is_pinned "
+        "is_inference is_conj is_neg"
+    ).split()
+)
+_KEEPS_DTYPE = frozenset(
+    (
+        "view reshape flatten squeeze unsqueeze transpose permute contiguous expand repeat detach clone cpu "
+        "cuda to expand_as view_as narrow chunk split unbind t flip roll index_select gather unfold swapaxes "
+        "movedim numpy requires_grad_ squeeze_ unsqueeze_ tril triu masked_fill masked_fill_ diagonal select "
+        "repeat_interleave from_numpy cumsum clamp clamp_ stack cat concat where abs neg sum max min amax "
+        "amin new_full"
+    ).split()
+)
+_CONSTRUCTORS = frozenset(
+    (
+        "tensor zeros ones empty full arange eye linspace logspace as_tensor scalar_tensor from_numpy "
+        "zeros_like ones_like empty_like full_like tril_indices triu_indices hann_window Tensor FloatTensor "
+        "LongTensor range hamming_window blackman_window"
+    ).split()
+)
+_RANDOM = frozenset(
+    ("rand randn randint randperm rand_like randn_like randint_like bernoulli normal multinomial poisson").split()
+)
+_FULL_REDUCTIONS = frozenset(
+    (
+        "sum mean prod std var norm any all median max min argmax argmin nansum nanmean logsumexp amax amin "
+        "count_nonzero dist dot trace vdot"
+    ).split()
+)
+_BOOL_OPS = frozenset(
+    (
+        "eq ne lt le gt ge isnan isinf isfinite isclose logical_and logical_or logical_not logical_xor any "
+        "all bool equal not_equal less greater greater_equal less_equal isin signbit isneginf isposinf isreal"
+    ).split()
+)
+_INT_OPS = frozenset(
+    (
+        "argmax argmin argsort nonzero long int randint randperm bincount searchsorted bucketize short "
+        "multinomial count_nonzero argwhere char floor_divide_int histc_int"
+    ).split()
+)
+_FLOAT_OPS = frozenset(
+    (
+        "float half double bfloat16 mean softmax sigmoid sqrt exp log rand randn std var tanh norm "
+        "log_softmax cos sin linspace dropout linear conv2d interpolate layer_norm"
+    ).split()
+)
 _SIZE_ARGS = frozenset(
     {"zeros", "ones", "empty", "full", "randn", "rand", "eye", "new_zeros", "new_ones", "new_empty", "new_full"}
 )
@@ -666,7 +698,7 @@ def _mask_name(node: cst.CSTNode) -> bool:
 
 def _kind(value: Value | None) -> str | None:
     """The kind of an argument in the torch data's words."""
-    kind = type(value)
+    type(value)
     if isinstance(value, Tensor):
         return "tensor"
     if isinstance(value, Const):

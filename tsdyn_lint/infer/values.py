@@ -60,7 +60,8 @@ class Tensor:
     """A tensor, or with `numpy` an array, which Dynamo traces as one.
 
     `dtype`: bool, int, float or None. `rank`: its number of dimensions where known. `origin`: data (an input or
-    computed from one), constant (made of literals), parameter, buffer, random. `data_sized`: its length depends on data.
+    computed from one), constant (made of literals), parameter, buffer, random.
+    `data_sized`: its length depends on data.
     """
 
     dtype: str | None = None
@@ -269,7 +270,7 @@ def join(a: Value, b: Value) -> Value:
 
 def _merge(a: Any, b: Any) -> Value | None:
     """The join of two values of one kind where that is again of this kind."""
-    kind = type(a)
+    type(a)
     if isinstance(a, Const):
         if type(a.value) is type(b.value) and a.value == b.value:
             return Const(a.value, a.soft and b.soft, a.src | b.src)
@@ -346,7 +347,7 @@ def element(value: Seq) -> Value:
 
 def key(value: Value, depth: int = 3) -> Hashable:
     """What a call's result may depend on: calls with equal keys are walked once."""
-    kind = type(value)
+    type(value)
     if isinstance(value, Const):
         try:
             hash(value.value)

@@ -57,7 +57,7 @@ class Core:
         self.frame: Frame = None  # type: ignore[assignment]  # set by `inside` before anything is walked
         self._module_values: dict[tuple[int, str], Value] = {}
         self.tracked: dict[tuple[int, str], Event | None] = {}
-        """State that calls write: (owner, name) -> the event of its reads. An entry that writes is walked a second time."""
+        """State that calls write: (owner, name) -> the event of its reads. An entry that writes is walked twice."""
 
     # --- events
 
@@ -251,7 +251,7 @@ class Core:
 
     def truth(self, value: Value) -> tuple[bool | None, bool]:
         """Whether a value is true, and whether that is certain (a default is not)."""
-        kind = type(value)
+        type(value)
         if isinstance(value, Const):
             return bool(value.value), not value.soft
         if isinstance(value, (Func, ClassRef, Method, Partial, ModuleRef)):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Union
 
 import libcst as cst
 
 from tsdyn_lint.parse import ParseFailure, Tree
 from tsdyn_lint.resolve.symbols import Assigned, Class, Function, Imported, Module, Symbol
 
-Definition = Union[Symbol, Module, str]
+Definition = Symbol | Module | str
 """What a dotted name stands for; a plain string is a name outside of the program (`torch.nn.Linear`)."""
 
 _NEVER_READ = frozenset({"torch", "numpy", "typing", "libcst"})

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Union
 
 import libcst as cst
 
@@ -107,7 +106,7 @@ class Class:
         return tuple(arg.value for arg in self.node.bases if not arg.star)
 
 
-Symbol = Union[Imported, Assigned, Function, Class]
+Symbol = Imported | Assigned | Function | Class
 
 
 @dataclass(eq=False)
