@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY, Project
 
+from tsdyn_lint.checks import CHECKS
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.pagetest import page_problems
 from tsdyn_lint.rulebook import Rule, RuleError, load_rules, parse_rule, version_in
@@ -16,10 +17,7 @@ RULEBOOK = load_rules()
 PAGE = (REPOSITORY / "rules" / "TSD301-print-call.md").read_text()
 
 
-ENGINE = (REPOSITORY / "tsdyn_lint" / "match.py").exists()
-
-
-@pytest.mark.parametrize("rule", [r for r in RULEBOOK if ENGINE or not r.engines], ids=lambda rule: rule.code)
+@pytest.mark.parametrize("rule", RULEBOOK, ids=lambda rule: rule.code)
 def test_page(rule: Rule) -> None:
     assert rule.path.name == f"{rule.code}-{rule.name}.md"
     assert rule.summary
@@ -27,17 +25,17 @@ def test_page(rule: Rule) -> None:
     assert page_problems(rule, RULEBOOK) == []
 
 
-@pytest.mark.skipif(not ENGINE, reason="the rules' engine has not landed")
 def test_a_code_has_a_match_table_or_a_check_function_and_not_both() -> None:
-    checked = re.findall(r"^@check\(\s*((?:\"[A-Z]+\d+\"(?:,\s*)?)+)\)", _sources("checks", "script"), re.MULTILINE)
-    with_check = [code for group in checked for code in re.findall(r"[A-Z]+\d+", group)]
-    judged = [rule for rule in RULEBOOK if rule.is_about_captures and not rule.code.startswith(("TSD0", "TSD9"))]
-    assert sorted(with_check) == sorted({rule.code for rule in judged if rule.match is None})
+    judged = {rule.code for rule in RULEBOOK if rule.is_about_captures and not rule.code.startswith(("TSD1", "TSD9"))}
+    with_table = {rule.code for rule in RULEBOOK if rule.match is not None}
+    assert with_table.isdisjoint(CHECKS)
+    assert with_table | set(CHECKS) == judged
 
 
-def _sources(*packages: str) -> str:
-    folder = REPOSITORY / "tsdyn_lint"
-    return "\n".join(path.read_text() for name in packages for path in sorted((folder / name).rglob("*.py")))
+def test_every_rule_of_torchscripts_types_is_raised_by_its_checker() -> None:
+    sources = "".join(path.read_text() for path in sorted((REPOSITORY / "tsdyn_lint/script").rglob("*.py")))
+    typed = {rule.code for rule in RULEBOOK if rule.code.startswith("TSD1") and rule.match is None}
+    assert typed <= set(re.findall(r"TSD1\d\d", sources)) | set(CHECKS)
 
 
 @pytest.mark.parametrize(
