@@ -21,13 +21,15 @@ from tsdyn_lint.torchdata.load import load
 class Analysis:
     """Findings in any file reached, unsuppressed and unfiltered; which engines were judged and why.
 
-    `dependencies` maps each linted file to the files read while it was analysed.
+    `dependencies` maps each file that was read to the files looked up from it; `missing` are paths where a module was
+    looked for in vain.
     """
 
     findings: list[Finding]
     engines: frozenset[Engine]
     engine_reason: str
     dependencies: Mapping[Path, frozenset[Path]] = field(default_factory=dict)
+    missing: frozenset[Path] = frozenset()
 
 
 def analyse(files: Sequence[Source], settings: Settings, rulebook: RuleBook) -> Analysis:
@@ -49,7 +51,7 @@ def analyse(files: Sequence[Source], settings: Settings, rulebook: RuleBook) -> 
     errors: list[tuple[Function, BaseException]] = []
     events = walk(program, modules, load(settings.torch_version), rules.wants, lambda f, e: errors.append((f, e)))
     findings += rules.findings(events, engines, settings.torch_version)
-    return Analysis(findings, engines, "asked for", program.dependencies([m.path for m in modules]))
+    return Analysis(findings, engines, "asked for", program.dependencies(), frozenset(program.missing))
 
 
 def _text(path: Path, given: Mapping[Path, Source]) -> str | None:

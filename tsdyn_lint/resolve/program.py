@@ -33,9 +33,12 @@ class Program:
         self._by_path: dict[Path, Module | ParseFailure | None] = {}
         self._by_name: dict[tuple[Path, str], Module | None] = {}
         self._roots: dict[Path, Path] = {}
+        self._is_folder: dict[tuple[Path, str], bool] = {}
         self._mro: dict[Class, tuple[Class | str, ...]] = {}
         self.read_by: dict[Path, set[Path]] = {}
         """For each module's file, the files that were looked up from it."""
+        self.missing: set[Path] = set()
+        """Paths that a module was looked for at in vain: were one there, verdicts could differ."""
 
     # --- modules
 
@@ -104,25 +107,25 @@ class Program:
                         return self.load(candidate)
                     except ParseFailure:
                         return None
+            self.missing.update(self._absent(folder, head, relative))
         return None
 
     def loaded(self) -> list[Module]:
         """The modules read so far."""
         return [m for m in self._by_path.values() if isinstance(m, Module)]
 
-    def dependencies(self, paths: Iterable[Path]) -> dict[Path, frozenset[Path]]:
-        """For each file, the other files that its verdict was read from, directly or through what they import."""
-        found: dict[Path, frozenset[Path]] = {}
-        for path in paths:
-            seen: set[Path] = set()
-            todo = [path]
-            while todo:
-                for other in self.read_by.get(todo.pop(), ()):
-                    if other not in seen:
-                        seen.add(other)
-                        todo.append(other)
-            found[path] = frozenset(seen - {path})
-        return found
+    def _absent(self, folder: Path, head: str, relative: Path) -> Iterable[Path]:
+        """The shallowest paths whose appearance could make a lookup succeed."""
+        top = folder / head
+        if (folder, head) not in self._is_folder:
+            self._is_folder[folder, head] = top.is_dir()
+        if not self._is_folder[folder, head]:
+            return (top, folder / f"{head}.py")
+        return (folder / relative.with_suffix(".py"), folder / relative / "__init__.py")
+
+    def dependencies(self) -> dict[Path, frozenset[Path]]:
+        """For each file that was read, the other files that were looked up from it."""
+        return {path: frozenset(self.read_by.get(path, ())) - {path} for path in self._by_path}
 
     # --- names
 
