@@ -45,6 +45,8 @@ class Answer:
     input: str
     outcome: str
     message: str = ""
+    kind: str = "given"
+    """How the call differs from the example: `example`, `again`, `values`, `sizes` or `given` (by the user)."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ class Recompiles:
     recompiles: tuple[Recompile, ...] = ()
     graphs_after: tuple[int, ...] = ()
     hits: int = 0
+    answers: tuple[Answer, ...] = ()
     limit_hit: bool = False
     error: Fault | None = None
     unavailable: str | None = None

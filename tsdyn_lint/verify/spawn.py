@@ -39,7 +39,9 @@ class Result:
     seconds: dict[str, float] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
     failure: tuple[str, str] | None = None
-    """Kind (`build`, `timeout`, `memory`, `crash`) and message; None where every probe was tried."""
+    """Kind (`build`, `timeout`, `memory`, `crash`, `skip`) and message; None where every probe was tried."""
+    toml: str = ""
+    """What to write in the configuration so that a target that was not built can be."""
     network: str = ""
     peak_mb: int = 0
     log: str = ""
@@ -171,6 +173,7 @@ def _note(result: Result, says: dict[str, Any], state: Progress, number: int) ->
         result.network = says["network"]
     elif "failure" in says:
         result.failure = (says["failure"], says["message"])
+        result.toml = says.get("toml", "")
         left.clear()
     elif "probe" in says:
         name = says["probe"]

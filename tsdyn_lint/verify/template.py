@@ -42,8 +42,15 @@ class Child:
 class Template:
     """Serves jobs from standard input until it closes. `tell` gets one message for each thing that happens."""
 
-    def __init__(self, tell: Callable[[dict[str, Any]], None], parallel: int) -> None:
+    def __init__(
+        self,
+        tell: Callable[[dict[str, Any]], None],
+        parallel: int,
+        device: Callable[[str], str] = lambda wanted: wanted,
+    ) -> None:
+        """`device` turns `auto` into what there is, without touching it."""
         self._tell = tell
+        self._device = device
         self._parallel = parallel
         self._waiting: list[dict[str, Any]] = []
         self._running: dict[int, Child] = {}
@@ -96,6 +103,7 @@ class Template:
         return bool(data)
 
     def _start(self, job: dict[str, Any]) -> None:
+        job["device"] = self._device(job.get("device", "cpu"))
         reading, writing = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()

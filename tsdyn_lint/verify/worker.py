@@ -39,13 +39,24 @@ def preload() -> None:
 
 def run_job(job: dict[str, Any], emit: Emit) -> None:
     """Build the subject and run its probes in order, telling of each before it starts and when it ends."""
-    from tsdyn_lint.verify.build.subjects import build
+    from tsdyn_lint.verify.build.importing import BuildError, NotATarget
+    from tsdyn_lint.verify.build.subjects import build, names_in
     from tsdyn_lint.verify.observe import encode
     from tsdyn_lint.verify.probes import load
 
     emit({"start": "build"})
     try:
-        subject = build(job["subject"])
+        if job["subject"].get("list"):
+            emit({"built": {"targets": names_in(job["subject"])}})
+            emit({"done": True})
+            return
+        subject = build({**job["subject"], "device": chosen_device(job.get("device", "cpu"))})
+    except NotATarget as error:
+        emit({"failure": "skip", "message": str(error)})
+        return
+    except BuildError as error:
+        emit({"failure": "build", "message": str(error), "toml": error.toml})
+        return
     except BaseException as error:
         emit({"failure": "build", "message": _told(error), "traceback": traceback.format_exc(limit=-8)})
         return
@@ -62,6 +73,15 @@ def run_job(job: dict[str, Any], emit: Emit) -> None:
         if name == "eager" and not seen["ok"]:
             break
     emit({"done": True})
+
+
+def chosen_device(wanted: str) -> str:
+    """`auto` is CUDA where there is one. Asking does not initialise CUDA: the environment says to look by NVML."""
+    import torch
+
+    if wanted == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return wanted
 
 
 def _told(error: BaseException) -> str:
@@ -108,7 +128,7 @@ def main() -> None:
     preload()
     gc.collect()
     gc.freeze()  # a child's collections then leave the shared pages alone
-    Template(writer(answers), parallel=int(sys.argv[1])).serve()
+    Template(writer(answers), int(sys.argv[1]), chosen_device).serve()
 
 
 if __name__ == "__main__":

@@ -28,11 +28,11 @@ def load(filename: str) -> Subject:
     _, args, kwargs = spread(module.example)
     example = Call(args, kwargs)
     seconds = tuple(
-        Call(tuple(args), {}, f"second inputs {index}" if index > 1 else "second inputs", sized=True)
+        Call(tuple(args), {}, f"second inputs {index}" if index > 1 else "second inputs", "given")
         for index, args in enumerate(_listed(getattr(module, "second", None)), 1)
     )
     repeat = getattr(module, "repeat", None)
-    again = Call(args, kwargs, "the example again")
+    again = Call(args, kwargs, "the example again", "again")
     calls = (again,) * (repeat - 1 if repeat else 2) + seconds if repeat or seconds else sweep(example)
 
     def make() -> Callable[..., Any]:

@@ -22,22 +22,23 @@ def others(example: Call) -> tuple[Call, ...]:
     return (
         _tensors(example, "other values", other_values),
         _tensors(example, "negated", negated),
+        *_numbers(example, (2,)),
         *_sized(example, (2,)),
     )
 
 
 def sweep(example: Call) -> tuple[Call, ...]:
     """Calls in an order that tells one recompile (a size turns dynamic) from one for each new value."""
-    again = Call(example.args, example.kwargs, "the example again")
+    again = Call(example.args, example.kwargs, "the example again", "again")
     return (
         again, again, _tensors(example, "other values", other_values), _tensors(example, "negated", negated),
-        *_numbers(example), *_sized(example, (1, 2, 3, 5)),
+        *_numbers(example, (1, 2, 3, 4)), *_sized(example, (1, 2, 3, 5)),
     )  # fmt: skip
 
 
-def _mapped(call: Call, label: str, change: Callable[[Any], Any], sized: bool = False) -> Call:
+def _mapped(call: Call, label: str, change: Callable[[Any], Any], kind: str = "values") -> Call:
     args, kwargs = pytree.tree_map(change, (call.args, call.kwargs))
-    return Call(args, kwargs, label, sized)
+    return Call(args, kwargs, label, kind)
 
 
 def _tensors(call: Call, label: str, change: Change) -> Call:
@@ -118,7 +119,7 @@ def _resized(example: Call, label: str, change: Resize) -> Call:
         shape = change(x.shape)
         return x if shape == tuple(x.shape) else _kept(x, lambda t: fill(t, shape))
 
-    return _mapped(example, label, leaf, sized=True)
+    return _mapped(example, label, leaf, "sizes")
 
 
 def fill(x: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
@@ -132,15 +133,16 @@ def fill(x: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
     return flat.repeat(count // flat.numel() + 1)[:count].reshape(shape).clone()
 
 
-def _numbers(example: Call) -> Iterator[Call]:
+def _numbers(example: Call, steps: tuple[int, ...]) -> Iterator[Call]:
     """Calls in which the plain numbers among the arguments grow, and the flags turn."""
     leaves = pytree.tree_leaves((example.args, example.kwargs))
     if any(isinstance(x, bool) for x in leaves):
         yield _mapped(example, "flags turned", lambda x: not x if isinstance(x, bool) else x)
-    for name, applies in (("numbers", is_number), ("0-dim values", is_count)):
-        if any(map(applies, leaves)):
-            for step in (1, 2, 3, 4):
-                yield _mapped(example, f"{name} + {step}", _plus(step, applies))
+    for applies in (is_number, is_count):
+        have = [float(x) for x in leaves if applies(x)]
+        for step in steps if have else ():
+            label = f"{have[0] + step:g} instead of {have[0]:g}" if len(have) == 1 else f"numbers + {step}"
+            yield _mapped(example, label, _plus(step, applies))
 
 
 def is_number(x: Any) -> bool:

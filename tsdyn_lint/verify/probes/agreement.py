@@ -29,7 +29,7 @@ class Agreement:
     """
 
     def __init__(self, subject: Subject) -> None:
-        again = Call(subject.example.args, subject.example.kwargs, "the example again")
+        again = Call(subject.example.args, subject.example.kwargs, "the example again", "again")
         self.subject = subject
         self.calls: tuple[Call, ...] = (subject.example, again, *subject.others)
         self.eager = self._run(subject.fresh())
@@ -65,7 +65,7 @@ class Agreement:
     ) -> tuple[Answer, ...]:
         noise = set(self.noise)
         return tuple(
-            _answer(call, want, got, call.label in noise, refusal)
+            answer(call, want, got, call.label in noise, refusal)
             for call, want, got in zip(self.calls, eager, given, strict=True)
         )
 
@@ -86,16 +86,30 @@ def attempt(function: Callable[..., Any], call: Call, seed_value: int) -> Result
         return False, error
 
 
-def _answer(call: Call, want: Result, got: Result, noisy: bool, refusal: Callable[[Exception, Call], bool]) -> Answer:
+def never(error: Exception, call: Call) -> bool:
+    """For captures without guards that may refuse an input."""
+    return False
+
+
+def answer(
+    call: Call, want: Result, got: Result, noisy: bool = False, refusal: Callable[[Exception, Call], bool] = never
+) -> Answer:
+    """How a capture's result compares with eager's."""
+    outcome, message = _outcome(call, want, got, noisy, refusal)
+    return Answer(call.label, outcome, message, call.kind)
+
+
+def _outcome(
+    call: Call, want: Result, got: Result, noisy: bool, refusal: Callable[[Exception, Call], bool]
+) -> tuple[str, str]:
     if not want[0]:
-        return Answer(call.label, "eager-failed", shorten(f"{type(want[1]).__name__}: {want[1]}", 300))
+        return "eager-failed", shorten(f"{type(want[1]).__name__}: {want[1]}", 300)
     if not got[0]:
-        outcome = "refused" if refusal(got[1], call) else "raises"
-        return Answer(call.label, outcome, shorten(f"{type(got[1]).__name__}: {got[1]}", 600))
-    found = difference(want, got, shapes_only=noisy)
-    if found:
-        return Answer(call.label, "differs", found)
-    return Answer(call.label, "noisy" if noisy else "same")
+        kind = "refused" if refusal(got[1], call) else "raises"
+        return kind, shorten(f"{type(got[1]).__name__}: {got[1]}", 600)
+    if found := difference(want, got, shapes_only=noisy):
+        return "differs", found
+    return ("noisy" if noisy else "same"), ""
 
 
 def detached(tree: Any) -> Any:

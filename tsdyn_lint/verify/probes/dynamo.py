@@ -11,7 +11,7 @@ import torch
 import torch._dynamo
 
 from tsdyn_lint.verify.observe import Answer, Break, Dynamo, Fault, Site
-from tsdyn_lint.verify.probes.agreement import Agreement
+from tsdyn_lint.verify.probes.agreement import Agreement, never
 from tsdyn_lint.verify.probes.places import Project, fault
 from tsdyn_lint.verify.probes.subject import Subject, invoke
 from tsdyn_lint.verify.probes.tap import Tap
@@ -73,7 +73,7 @@ def probe(subject: Subject) -> Dynamo:
         tap, error, compiled = compile_once(subject, graphs)
         count, ops = graphs.count, graphs.ops
         if error is None:
-            answers = eager.answers(compiled, lambda error, call: False)
+            answers = eager.answers(compiled, never)
     breaks = distinct(tap.breaks, subject.project)
     lifted = {name: _lifted(subject, breaks, config) for name, config in SWITCHES.items()} if breaks else {}
     return Dynamo(

@@ -14,6 +14,7 @@ from tsdyn_lint.verify.observe import Fault, Site
 FRAME = re.compile(r'File "([^"]+)", line (\d+)(?:, in (\S+))?')
 MESSAGE_LIMIT = 2000
 INSTALLED = {"site-packages", "dist-packages"}
+OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))) + os.sep
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Project:
 @lru_cache(maxsize=4096)
 def _under(roots: tuple[str, ...], filename: str) -> bool:
     path = os.path.realpath(filename)
+    if path.startswith(OURS):
+        return False
     for root in roots:
         base = os.path.realpath(root)
         if path == base:

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 import torch._dynamo
 
-from tsdyn_lint.verify.observe import Recompile, Recompiles, Site
-from tsdyn_lint.verify.probes.agreement import attempt
+from tsdyn_lint.verify.observe import Answer, Recompile, Recompiles, Site
+from tsdyn_lint.verify.probes.agreement import Result, answer, attempt
 from tsdyn_lint.verify.probes.dynamo import Graphs, clean, uncompiled
 from tsdyn_lint.verify.probes.places import Project, fault, frames_in
-from tsdyn_lint.verify.probes.subject import Call, Subject, invoke
+from tsdyn_lint.verify.probes.subject import Call, Subject
 from tsdyn_lint.verify.probes.tap import Tap
 
 REASON = re.compile(r"^\s*(?:- )?\d+/\d+: (?P<guard>.*)$", re.DOTALL)
@@ -29,16 +29,18 @@ def probe(subject: Subject) -> Recompiles:
     after: list[int] = []
     hits, error = 0, None
     graphs = Graphs()
-    calls = (subject.example, *runnable(subject))
+    answers: list[Answer] = []
+    calls = runnable(subject)
+    eager = results(subject.fresh(), calls)
     with clean(), Tap(subject.project) as tap:
         compiled = torch.compile(uncompiled(subject.fresh()), backend=graphs)
-        for call in calls:
+        for call, want in zip(calls, eager, strict=True):
             before = len(tap.recompiles), len(_mine(tap, subject.project)), graphs.count
-            try:
-                invoke(compiled, call)
-            except Exception as raised:
+            got = attempt(compiled, call, 0)
+            answers.append(answer(call, want, got))
+            if not got[0]:
                 if not labels:
-                    error = fault(raised, subject.project)
+                    error = fault(got[1], subject.project)
                     break
                 continue
             files = {record["co_filename"] for record in _mine(tap, subject.project)}
@@ -48,14 +50,19 @@ def probe(subject: Subject) -> Recompiles:
             compiled_now = len(_mine(tap, subject.project)) > before[1] or graphs.count > before[2]
             hits += len(labels) > 1 and not compiled_now
         limit = _limit_hit(tap, recompiles)
-    return Recompiles(error is None, tuple(labels), tuple(recompiles), tuple(after), hits, limit, error)
+    return Recompiles(error is None, tuple(labels), tuple(recompiles), tuple(after), hits, tuple(answers), limit, error)
 
 
 def runnable(subject: Subject) -> list[Call]:
-    """The calls of the sweep that eager takes: the others say nothing of guards."""
+    """The example and the calls of the sweep that eager takes: the others say nothing of guards."""
     function = subject.fresh()
     attempt(function, subject.example, 0)
-    return [call for call in subject.sweep if attempt(function, call, 0)[0]]
+    return [subject.example, *(call for call in subject.sweep if attempt(function, call, 0)[0])]
+
+
+def results(function: Any, calls: list[Call]) -> list[Result]:
+    """What one instance gives on one call after the other."""
+    return [attempt(function, call, 0) for call in calls]
 
 
 def _mine(tap: Tap, project: Project) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tsdyn_lint.verify.observe import Fault, Script, ScriptError
-from tsdyn_lint.verify.probes.agreement import Result, agreement, attempt
+from tsdyn_lint.verify.probes.agreement import Result, agreement, attempt, never
 from tsdyn_lint.verify.probes.dynamo import uncompiled
 from tsdyn_lint.verify.probes.masks import Masks
 from tsdyn_lint.verify.probes.places import Project, fault
@@ -31,7 +31,7 @@ def probe(subject: Subject) -> Script:
     if error is not None:
         errors, complete = _all_errors(subject, function, error)
         return Script(False, errors, complete)
-    answers = agreement(subject).answers(compiled, lambda error, call: False)
+    answers = agreement(subject).answers(compiled, never)
     return Script(True, (), True, answers, _run_error(compiled, subject) if _any(answers, "raises") else None)
 
 

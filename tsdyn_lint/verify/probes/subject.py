@@ -19,17 +19,22 @@ from tsdyn_lint.verify.probes.places import Project
 
 @dataclass(frozen=True)
 class Call:
-    """Arguments of one call. `label` says how they differ from the example; `sized` that their shapes do."""
+    """Arguments of one call. `label` says how they differ from the example; `kind` is `observe.Answer`'s."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
     label: str = "the example"
-    sized: bool = False
+    kind: str = "example"
+
+    @property
+    def sized(self) -> bool:
+        """Whether its shapes may differ from the example's."""
+        return self.kind in ("sizes", "given")
 
     def copy(self) -> Call:
         """The same with tensors of its own, so that a call that writes to its input spoils nothing."""
         args, kwargs = copy_tree((self.args, self.kwargs))
-        return Call(args, kwargs, self.label, self.sized)
+        return Call(args, kwargs, self.label, self.kind)
 
 
 @dataclass

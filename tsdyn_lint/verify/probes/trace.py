@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tsdyn_lint.verify.observe import Site, Trace, Warned
-from tsdyn_lint.verify.probes.agreement import agreement
+from tsdyn_lint.verify.probes.agreement import agreement, never
 from tsdyn_lint.verify.probes.coverage import Coverage
 from tsdyn_lint.verify.probes.dynamo import uncompiled
 from tsdyn_lint.verify.probes.places import fault, shorten
@@ -32,7 +32,7 @@ def probe(subject: Subject) -> Trace:
                 traced = _trace(function, call)
         except Exception as error:
             return Trace(False, fault(error, subject.project), _warned(caught, subject), lines=coverage.lines)
-    answers = agreement(subject).answers(_adapted(traced, function), lambda error, call: False)
+    answers = agreement(subject).answers(_adapted(traced, function), never)
     return Trace(True, None, _warned(caught, subject), answers, coverage.lines)
 
 
@@ -62,7 +62,7 @@ def positional(function: Callable[..., Any], call: Call) -> Call:
     if signature is None or not call.kwargs:
         return call
     bound = signature.bind(*call.args, **call.kwargs)
-    return Call(tuple(bound.args), dict(bound.kwargs), call.label, call.sized)
+    return Call(tuple(bound.args), dict(bound.kwargs), call.label, call.kind)
 
 
 def named(function: Callable[..., Any], call: Call) -> dict[str, Any]:
