@@ -1,0 +1,254 @@
+"""Drives `--verify`: findings and files -> targets -> workers -> verdicts, breaks nobody predicted, and a report."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tsdyn_lint.config import Settings
+from tsdyn_lint.findings import Engine, Finding
+from tsdyn_lint.rulebook import RuleBook
+from tsdyn_lint.source import Source
+from tsdyn_lint.suppress import suppress
+from tsdyn_lint.torchversion import installed_torch
+from tsdyn_lint.verify.confirm import NOT_RUN, Observed, Verdict, best, summed_up, verdict
+from tsdyn_lint.verify.describe import describe
+from tsdyn_lint.verify.observe import OBSERVATIONS, decode
+from tsdyn_lint.verify.spawn import Job, Result, Workers
+from tsdyn_lint.verify.statements import Statements
+from tsdyn_lint.verify.target import VERIFY_FILE, Target, configured, discovered, import_place, named_by
+from tsdyn_lint.verify.unpredicted import CODE, unpredicted
+
+TIMEOUT, MEMORY = 120.0, 8192
+Progress = Callable[[int, int, str], None]
+"""Called with how many targets are done, how many there are, and the name of the last one."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says of `--verify`; None where the configuration decides."""
+
+    stage: str = "confirm"
+    device: str | None = None
+    timeout: float | None = None
+    memory: int | None = None
+    shard: tuple[int, int] = (1, 1)
+    jobs: int = 1
+    fail_unverified: bool = False
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Files of one configuration: the engines of `settings` are decided."""
+
+    settings: Settings
+    rulebook: RuleBook
+    sources: Sequence[Source]
+
+
+@dataclass(frozen=True)
+class Verified:
+    """Findings with verdicts, those of `TSD901` among them, and the targets as the JSON report prints them."""
+
+    findings: list[Finding]
+    targets: list[dict[str, Any]]
+
+
+@dataclass
+class Ran:
+    """A target and what its worker told."""
+
+    target: Target
+    result: Result
+    observed: Observed = field(init=False)
+
+
+class NoTorch(Exception):
+    """The workers cannot import torch; the message says what to install."""
+
+
+def verify(groups: Sequence[Group], findings: Sequence[Finding], options: Options) -> Verified:
+    """Try every finding on the real torch; raises TargetError for a wrong target and NoTorch without torch."""
+    if installed_torch() is None:
+        raise NoTorch("--verify needs torch in this environment: pip install 'tsdyn-lint[verify]'")
+    done: list[Finding] = []
+    reports: list[dict[str, Any]] = []
+    by_file = {str(source.path): group for group in groups for source in group.sources}
+    try:
+        with Workers(options.jobs) as workers:
+            for group in groups:
+                mine = [finding for finding in findings if by_file.get(finding.filename) is group]
+                found, told = _verify_group(group, mine, options, workers)
+                done += found
+                reports += told
+    except RuntimeError as problem:
+        raise NoTorch(f"--verify: no worker could be started: {problem}") from problem
+    done += [finding for finding in findings if finding.filename not in by_file]
+    return Verified(sorted(done, key=lambda finding: finding.sort_key), reports)
+
+
+def _verify_group(
+    group: Group, findings: list[Finding], options: Options, workers: Workers
+) -> tuple[list[Finding], list[dict[str, Any]]]:
+    runs = _run_targets(group, findings, options, workers)
+    texts: dict[str, Statements] = {str(source.path): Statements(source.text) for source in group.sources}
+
+    def statements(filename: str) -> Statements:
+        if filename not in texts:
+            texts[filename] = Statements(_text(filename))
+        return texts[filename]
+
+    for run in runs:
+        run.observed = observed(run.target.name, run.result, statements, findings)
+    views = [run.observed for run in runs]
+    engines = [engine for engine in Engine if engine in (group.settings.engines or ())]
+    judged = [_judged(finding, views) for finding in findings]
+    new = unpredicted(views, findings, engines, {str(source.path) for source in group.sources}, statements)
+    kept = _reported(new, group)
+    reports = [describe(run.target, run.result, run.observed, [*findings, *kept]) for run in runs]
+    return judged + kept, reports
+
+
+def observed(
+    name: str, result: Result, statements: Callable[[str], Statements], findings: Sequence[Finding]
+) -> Observed:
+    """A worker's JSON as dataclasses."""
+    seen = {probe: decode(OBSERVATIONS[probe], data) for probe, data in result.seen.items()}
+    return Observed(name, seen, result.broken, result.failure, statements, tuple(findings))
+
+
+def _text(filename: str) -> str:
+    try:
+        return Path(filename).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _run_targets(group: Group, findings: list[Finding], options: Options, workers: Workers) -> list[Ran]:
+    """Named targets and top-level classes first; then the classes that those did not reach."""
+    table = group.settings.verify
+    targets = [*configured(table, group.settings.root), *_from_verify_file(group, workers)]
+    named = {(target.file, target.qualname) for target in targets}
+    found = [t for t in discovered(group.sources) if (t.file, t.qualname) not in named]
+    entries = [finding.entry for finding in findings if finding.entry]
+    found += [t for t in named_by(entries, [*targets, *found], group.sources) if t not in found]
+    first = _sharded([*targets, *(t for t in found if not t.built_by)], options.shard)
+    runs = _run(first, group, findings, options, workers, 0)
+    later = [t for t in found if t.built_by and not _reached(t, runs, group)]
+    runs += _run(_sharded(later, options.shard), group, findings, options, workers, len(runs))
+    return [run for run in runs if run.result.failure is None or run.result.failure[0] != "skip"]
+
+
+def _sharded(targets: Sequence[Target], shard: tuple[int, int]) -> list[Target]:
+    """Every N-th target, beginning with the I-th."""
+    index, count = shard
+    return list(targets[index - 1 :: count])
+
+
+def _from_verify_file(group: Group, workers: Workers) -> list[Target]:
+    """The targets of a `tsdyn_verify.py` next to the configuration."""
+    config = group.settings.config_file
+    file = (config.parent if config else group.settings.root) / VERIFY_FILE
+    if not file.is_file():
+        return []
+    subject = {**_place(file, group), "list": True}
+    _, result = next(iter(workers.run([Job(subject, ())])))
+    if result.failure is not None:
+        return [Target(f"{VERIFY_FILE}", file, "", entry=0)]
+    names = result.about.get("targets", [])
+    return [Target(name, file, name.partition(":")[2], entry=index) for index, name in enumerate(names)]
+
+
+def _reached(target: Target, runs: Iterable[Ran], group: Group) -> bool:
+    """Whether some target already ran this class's `forward`."""
+    source = next((s for s in group.sources if s.path == target.file), None)
+    statements = Statements(source.text if source else _text(str(target.file)))
+    for run in runs:
+        eager = run.result.seen.get("eager")
+        rows = eager["lines"].get(str(target.file), ()) if eager and eager["ok"] else ()
+        for row in rows:
+            function = statements.function(row)
+            if function and function[2] == f"{target.qualname}.forward" and row > function[0]:
+                return True
+    return False
+
+
+def _run(
+    targets: Sequence[Target], group: Group, findings: Sequence[Finding], options: Options, workers: Workers, done: int
+) -> list[Ran]:
+    table = group.settings.verify
+    jobs = [
+        Job(
+            _subject(target, group),
+            tuple(OBSERVATIONS),
+            float(options.timeout or table.get("timeout") or TIMEOUT),
+            int(options.memory or table.get("memory") or MEMORY),
+            str(options.device or table.get("device") or "auto"),
+        )
+        for target in targets
+    ]
+    results: dict[int, Result] = {}
+    for index, result in workers.run(jobs):
+        results[index] = result
+        if options.progress:
+            options.progress(done + len(results), done + len(jobs), targets[index].name)
+    return [Ran(target, results[index]) for index, target in enumerate(targets)]
+
+
+def _place(file: Path, group: Group) -> dict[str, Any]:
+    root, dotted = import_place(file)
+    roots = [str(root), *(str(f) for f in (group.settings.root, group.settings.root / "src") if f.is_dir())]
+    return {"file": str(file), "root": str(root), "module": dotted, "roots": list(dict.fromkeys(roots))}
+
+
+def _subject(target: Target, group: Group) -> dict[str, Any]:
+    return {
+        **_place(target.file, group), "qualname": target.qualname, "table": _plain(target.table),
+        "entry": target.entry, "found": target.found,
+    }  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    """A table of the configuration as JSON can carry it."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _judged(finding: Finding, views: Sequence[Observed]) -> Finding:
+    """The finding with the verdict of the targets that say most of it."""
+    if not finding.engines:
+        return finding
+    if finding.cell is not None or not views:
+        why = "notebooks are not run" if finding.cell is not None else "no target to run was found for this file"
+        verdicts = [Verdict(engine.value, NOT_RUN, why) for engine in finding.engines]
+        return dataclasses.replace(finding, verify=summed_up(verdicts))
+    verdicts = [best(_by_nearness(finding, engine, views)) for engine in finding.engines]
+    return dataclasses.replace(finding, verify=summed_up(verdicts))
+
+
+def _by_nearness(finding: Finding, engine: Engine, views: Sequence[Observed]) -> list[Verdict]:
+    """Verdicts of all targets, those of the finding's own entry point first: of equals the first stands."""
+    entry = finding.entry or finding.scope
+    own = [v for v in views if _is_entry(v.target, entry)]
+    return [verdict(finding, engine, view) for view in (*own, *(v for v in views if v not in own))]
+
+
+def _is_entry(target: str, entry: str) -> bool:
+    name = target.rpartition(":")[2]
+    return bool(name) and re.search(rf"(^|\.){re.escape(name)}(\.|$)", entry) is not None
+
+
+def _reported(new: Sequence[Finding], group: Group) -> list[Finding]:
+    """Those of the new findings that selection and suppressions let through."""
+    kept = []
+    for source in group.sources:
+        mine = [f for f in new if f.filename == str(source.path)]
+        if mine and CODE in group.settings.selected_for(source.path):
+            kept += suppress(source, mine, group.rulebook, frozenset())[0]
+    return kept
