@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from tsdyn_lint.config import Configs, Settings
 from tsdyn_lint.files import find_files
@@ -60,6 +61,8 @@ class Outcome:
     fixed: dict[str, tuple[Source, Source]] = field(default_factory=dict)
     """Files that fixes changed: as they were, and as they are to be. Nothing is written here."""
     fix_count: int = 0
+    targets: list[dict[str, Any]] | None = None
+    """What `--verify` saw, as the JSON report prints it; None without it."""
 
 
 def run(request: Request) -> Outcome:
@@ -142,6 +145,7 @@ def _judged(selected: frozenset[str], settings: Settings, rulebook: RuleBook) ->
         rule.code
         for rule in rulebook
         if rule.code in selected
+        and not rule.code.startswith("TSD9")  # only `--verify` sees those
         and rule.holds_for(settings.torch_version)
         and (not rule.engines or engines & set(rule.engines))
     )

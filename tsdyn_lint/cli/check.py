@@ -10,9 +10,10 @@ from typing import Any
 import click
 
 from tsdyn_lint.cli.options import check_options, layer_from, wants_colour
+from tsdyn_lint.cli.verify import CheckCommand
 
 
-@click.command("check", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("check", cls=CheckCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @check_options
 def command(paths: tuple[Path, ...], **given: Any) -> int:
@@ -58,7 +59,13 @@ def check(paths: tuple[Path, ...], given: dict[str, Any]) -> int:
         for path, _ in find_files(request.paths, configs):
             click.echo(str(path))
         return 0
-    output = Output(settings, wants_colour(given["color"]), quiet=given["quiet"], verbose=given["verbose"])
+    output = Output(
+        settings,
+        wants_colour(given["color"]),
+        given["quiet"],
+        given["verbose"],
+        fail_unverified=given["fail_unverified"],
+    )
     outcome = run(request)
     if given["diff"]:
         return output.diff(outcome)
@@ -66,6 +73,11 @@ def check(paths: tuple[Path, ...], given: dict[str, Any]) -> int:
         output.write_fixes(outcome, to_stdout=from_stdin)
     if given["update_baseline"]:
         return output.update_baseline(outcome)
+    if given["verify"]:
+        from tsdyn_lint.cli.verify import verified
+        from tsdyn_lint.judge import default_jobs
+
+        outcome = verified(outcome, given, given["jobs"] or default_jobs())
     code = output.report(outcome, statistics=given["statistics"], to_stderr=from_stdin and request.fix)
     if code == 1 and given["exit_zero"]:
         code = 0

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from tsdyn_lint.cli.verify import OPTIONS as VERIFY_OPTIONS
 from tsdyn_lint.configfile import FORMATS, ConfigError, Options, options_from, parse_assignment
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -130,6 +131,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     ),
     click.option("-j", "--jobs", type=click.IntRange(min=0), default=0, help="Processes; 0 for one a processor."),
     click.option("--stdin-filename", type=click.Path(path_type=Path), help="The name of what `-` reads."),
+    *VERIFY_OPTIONS,
     click.option("--statistics", is_flag=True, help="Show how often each rule fired in place of the findings."),
     click.option("-e", "--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
     click.option("--show-settings", is_flag=True, help="Print the settings of the first path, and stop."),

@@ -16,6 +16,7 @@ from tsdyn_lint.configfile import ConfigError
 from tsdyn_lint.findings import Finding
 from tsdyn_lint.report import FOR_PEOPLE, render
 from tsdyn_lint.report.run import Run
+from tsdyn_lint.report.targets import render as render_targets
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.session import Outcome
 
@@ -28,6 +29,7 @@ class Output:
     colour: bool
     quiet: bool = False
     verbose: bool = False
+    fail_unverified: bool = False
 
     def report(self, outcome: Outcome, statistics: bool = False, to_stderr: bool = False) -> int:
         """Writes every report that was asked for. Returns 2 for an internal error, 1 for findings that fail, else 0."""
@@ -40,6 +42,8 @@ class Output:
             else:
                 screen.append(name)
                 self._say(_statistics(run, name) if statistics else render(name, run), to_stderr)
+                if run.targets and name in FOR_PEOPLE and not statistics:
+                    self._say(render_targets(run), to_stderr)
         if not self.quiet and set(screen) <= set(FOR_PEOPLE):
             known = len(outcome.findings) - len(run.findings)
             self._say(summary(outcome, run.findings, known, self.settings.unsafe_fixes), to_stderr)
@@ -47,7 +51,11 @@ class Output:
             for group in outcome.groups:
                 place = group.settings.config_file or "no configuration file"
                 self._say(f"{len(group.sources)} files by {place}: {group.checked}\n", to_stderr=True)
-        return exit_code(run.findings)
+        if run.targets is None or exit_code(run.findings) == 2:
+            return exit_code(run.findings)
+        from tsdyn_lint.cli.verify import fails
+
+        return int(fails(run.findings, run.targets, self.fail_unverified))
 
     def write_fixes(self, outcome: Outcome, to_stdout: bool) -> None:
         """Replaces the fixed files, or prints the fixed text of standard input."""
@@ -85,7 +93,14 @@ class Output:
     def _run(self, outcome: Outcome, use_baseline: bool = True) -> Run:
         rules = {rule.code: rule for group in outcome.groups for rule in group.rulebook}
         files = [source.path for source in outcome.sources.values()]
-        run = Run(outcome.findings, RuleBook(rules.values()), outcome.sources.get, files, colour=self.colour)
+        run = Run(
+            outcome.findings,
+            RuleBook(rules.values()),
+            outcome.sources.get,
+            files,
+            colour=self.colour,
+            targets=outcome.targets,
+        )
         if not use_baseline or self.settings.baseline is None:
             return run
         from tsdyn_lint.baseline import only_new

@@ -1,0 +1,87 @@
+"""`--verify`: its options, the bar that shows how far it is, and an `Outcome` with what torch said."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from tsdyn_lint.configfile import ConfigError
+from tsdyn_lint.findings import Finding
+from tsdyn_lint.session import Outcome
+
+_OPEN = ("masked", "not-reached", "not-run")
+_BAR = 24
+
+
+class CheckCommand(click.Command):
+    """A command whose `--verify` takes a value only after `=`, so that a path may follow it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        plain = ["--verify=confirm" if arg == "--verify" else arg for arg in args[:end]]
+        return super().parse_args(ctx, plain + args[end:])
+
+
+def shard(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, int]:
+    """`I/N` as numbers, 1/1 without it."""
+    if text is None:
+        return (1, 1)
+    first, _, count = text.partition("/")
+    if not (first.isdigit() and count.isdigit() and 1 <= int(first) <= int(count)):
+        raise click.BadParameter("write I/N with 1 <= I <= N")
+    return (int(first), int(count))
+
+
+OPTIONS: list[Callable[[Any], Any]] = [
+    click.option(
+        "--verify",
+        type=click.Choice(["confirm"]),
+        metavar="[=STAGE]",
+        help="Run the flagged modules on the installed torch and say which findings hold (extra: verify).",
+    ),
+    click.option(
+        "--device", type=click.Choice(["auto", "cpu", "cuda"]), help="Where --verify runs; auto: CUDA if any."
+    ),
+    click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds a target may take (120)."),
+    click.option("--memory", type=click.IntRange(min=1), help="MB a target may use (8192)."),
+    click.option("--shard", metavar="I/N", callback=shard, help="Run only every N-th target, beginning with the I-th."),
+    click.option("--fail-unverified", is_flag=True, help="Fail on findings that --verify could not try."),
+]
+
+
+def verified(outcome: Outcome, given: Mapping[str, Any], jobs: int) -> Outcome:
+    """The outcome with a verdict on each finding, what nobody predicted, and the targets; raises ConfigError."""
+    from tsdyn_lint.verify.session import Group, NoTorch, Options, verify
+    from tsdyn_lint.verify.target import TargetError
+
+    options = Options(
+        given["verify"], given["device"], given["timeout"], given["memory"], given["shard"], jobs,
+        progress=_bar if sys.stderr.isatty() and not given["quiet"] else None,
+    )  # fmt: skip
+    groups = [Group(group.settings, group.rulebook, group.sources) for group in outcome.groups]
+    try:
+        found = verify(groups, outcome.findings, options)
+    except (NoTorch, TargetError) as problem:
+        raise ConfigError(str(problem)) from problem
+    return replace(outcome, findings=found.findings, targets=found.targets)
+
+
+def fails(findings: Sequence[Finding], targets: Sequence[Mapping[str, Any]], fail_unverified: bool) -> bool:
+    """Whether a verified run fails: something holds, nobody predicted it, a budget is broken, or it is left open."""
+    wanted = {"confirmed", *(_OPEN if fail_unverified else ())}
+    for finding in findings:
+        if finding.severity.fails and (finding.verify is None or finding.verify["status"] in wanted):
+            return True
+    return any(target["budget"]["broken"] for target in targets) or (
+        fail_unverified and any(target["failure"] for target in targets)
+    )
+
+
+def _bar(done: int, count: int, name: str) -> None:
+    filled = _BAR * done // max(count, 1)
+    text = f"\r[{'#' * filled}{'.' * (_BAR - filled)}] {done}/{count} {name[:40]:<40}"
+    print(text if done < count else "\r" + " " * len(text) + "\r", end="", file=sys.stderr, flush=True)
