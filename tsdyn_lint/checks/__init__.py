@@ -4,7 +4,7 @@ being here.
 
 from __future__ import annotations
 
-from tsdyn_lint.checks import data, state, tracing, unsupported
+from tsdyn_lint.checks import calls, data, state, tracing, unsupported
 from tsdyn_lint.checks.registry import CHECKS, Check, Verdict, check
 
-__all__ = ["CHECKS", "Check", "Verdict", "check", "data", "state", "tracing", "unsupported"]
+__all__ = ["CHECKS", "Check", "Verdict", "calls", "check", "data", "state", "tracing", "unsupported"]
