@@ -2,7 +2,7 @@
 
 A block's fence may name its file (```` ```python helper.py ````; the first is `model.py`). A line ends in
 `# error: [rule-name]`, or `# error: [rule-name: dynamo, trace]` where the engines matter too; several rules
-are separated by `;`. No other line may have a finding.
+are separated by `;`. No other line may have a finding; TorchScript's own rules (TSD1xx) count in a case that marks one.
 """
 
 from __future__ import annotations
@@ -79,7 +79,10 @@ def marked(case: Case) -> Iterator[str]:
 def fired(case: Case, findings: list[Finding], folder: Path) -> Iterator[str]:
     """The findings in the same spelling; engines only where the mark of that line and rule says them."""
     told = {text.partition(" (")[0] for text in marked(case) if "(" in text}
+    script_too = any(RULEBOOK[text.split(" ")[1]].code.startswith("TSD1") for text in marked(case))
     for finding in findings:
+        if finding.code.startswith("TSD1") and not script_too:
+            continue
         place = f"{Path(finding.filename).relative_to(folder).as_posix()}:{finding.start.row} {finding.name}"
         yield place + (_spelled([engine.value for engine in finding.engines]) if place in told else "")
 

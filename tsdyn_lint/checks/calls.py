@@ -10,9 +10,10 @@ _STORAGE: dict[str, frozenset[Engine]] = {
     "data_ptr": frozenset({D, S, E}),
     "untyped_storage": frozenset({D, S}),
     "storage": frozenset({D, S}),
-    "share_memory_": frozenset({D, S}),
+    "share_memory_": frozenset({D, S, E}),
+    "is_shared": frozenset({D, S}),
     "resize_": frozenset({D, T}),
-    "resize_as_": frozenset({D}),
+    "resize_as_": frozenset({D, T}),
 }
 _GENERATOR: dict[str, frozenset[Engine]] = {
     "torch.manual_seed": frozenset({D, T, E}),

@@ -53,6 +53,15 @@ def mutable_default(event: Event) -> set[Engine] | None:
     return {R, S} if facts["owner"] == "default" and facts.get("resizes") else None
 
 
+@check("TSD406", "write")
+def attribute_cache(event: Event) -> set[Engine] | None:
+    """Filled on the first call and read: the capture records the filling, later calls of eager do not fill."""
+    facts = event.facts
+    if facts["owner"] != "self" or facts["form"] != "assign" or facts.get("had") != "none":
+        return None
+    return {T, E} if facts["value"] == "tensor" and facts.get("reads") else None
+
+
 @check("TSD407", "write")
 def buffer_rebind(event: Event) -> set[Engine] | None:
     facts = event.facts
@@ -73,4 +82,4 @@ def data_attribute_write(event: Event) -> set[Engine] | None:
     facts = event.facts
     if facts["name"] != "data" or facts["mode"] != "write":
         return None
-    return {D, S} if facts.get("intermediate") else {T, E}
+    return {D, S, T, E} if facts.get("intermediate") else {S, T, E}

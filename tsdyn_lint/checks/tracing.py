@@ -65,4 +65,4 @@ def traced_accumulator(event: Event) -> set[Engine] | None:
 
 @check("TSD702", "tensors-to-tensor")
 def tensor_from_tensors(event: Event) -> set[Engine] | None:
-    return {T, E} if event.facts["form"] == "sequence" else None
+    return {S, T, E} if event.facts["form"] == "sequence" else None
