@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tsdyn_lint.checks.registry import E, R, T, check
+from tsdyn_lint.checks.registry import E, R, S, T, check
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.events import Event
 
