@@ -134,7 +134,8 @@ def _run_targets(group: Group, findings: list[Finding], options: Options, worker
     table = group.settings.verify
     targets = [*configured(table, group.settings.root), *_from_verify_file(group, workers)]
     named = {(target.file, target.qualname) for target in targets}
-    found = [t for t in discovered(group.sources) if (t.file, t.qualname) not in named]
+    names = {target.name for target in targets}
+    found = [t for t in discovered(group.sources) if (t.file, t.qualname) not in named and t.name not in names]
     entries = [finding.entry for finding in findings if finding.entry]
     found += [t for t in named_by(entries, [*targets, *found], group.sources) if t not in found]
     first = _sharded([*targets, *(t for t in found if not t.built_by)], options.shard)

@@ -30,6 +30,7 @@ from tsdyn_lint.verify.probes.subject import seed
 TRIES, SECONDS, ONE_TRY = 80, 6.0, 5.0
 MOST = 6
 """Instances with other arguments that are worth trying inputs on."""
+MOST_CANDIDATES = 24
 LARGER = (8, 16, 64, 3, 1)
 """What all small sizes become at once where 4 is refused: heads and groups must divide, images have 3 channels."""
 STRING_METHODS = {"lower", "upper", "startswith", "split", "strip", "format", "endswith"}
@@ -93,6 +94,7 @@ class Constructor:
                 rank = 1
             else:
                 rank = -depth
+                self._learn(failed)
                 if depth > furthest:
                     furthest, self.error = depth, failed
             if size == SMALL:
@@ -100,6 +102,19 @@ class Constructor:
                     heapq.heappush(queue, (rank, next(ties), choice, larger))
             for other in self._neighbours(choice, failed):
                 heapq.heappush(queue, (rank, next(ties), other, size))
+
+    def _learn(self, failed: BaseException) -> None:
+        """Values that a refusal lists (`only 18, 34 or 50`, `one of 'a', 'b'`) are candidates from now on."""
+        text = str(failed)
+        if not isinstance(failed, (ValueError, NotImplementedError, AssertionError, KeyError)) or len(text) > 300:
+            return
+        numbers = [plain(int(digits)) for digits in re.findall(r"\b\d{1,4}\b", text)[:5]]
+        words = [plain(word) for word in re.findall(r"['\"](\w+)['\"]", text)[:5]]
+        for options in self._candidates:
+            first = options[0].plain
+            for recipe in numbers if type(first) is int else words if isinstance(first, str) else ():
+                if recipe.text not in {option.text for option in options} and len(options) < MOST_CANDIDATES:
+                    options.append(recipe)
 
     def _neighbours(self, choice: Choice, failed: BaseException | None) -> Iterator[Choice]:
         """One argument changed; the ones an error names first."""

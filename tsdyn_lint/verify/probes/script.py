@@ -16,6 +16,8 @@ from tsdyn_lint.verify.probes.masks import Masks
 from tsdyn_lint.verify.probes.places import Project, fault
 from tsdyn_lint.verify.probes.subject import Subject, quiet
 
+HALF_DONE = "Can't redefine method"
+"""What a class says that failed to compile once: the error of that time is listed already."""
 RETRIES, RETRY_SECONDS = 16, 6.0
 UNSUPPORTED = "not supported from Python", "is not supported in Python"
 
@@ -71,6 +73,8 @@ def _all_errors(subject: Subject, function: Any, first: Fault) -> tuple[tuple[Sc
     found: dict[tuple[Any, str], ScriptError] = {}
 
     def add(error: Fault, how: str) -> None:
+        if HALF_DONE in error.message:
+            return
         found.setdefault((error.site, error.message.splitlines()[0] if error.message else ""), ScriptError(error, how))
 
     add(first, "whole")
@@ -78,7 +82,7 @@ def _all_errors(subject: Subject, function: Any, first: Fault) -> tuple[tuple[Sc
     if isinstance(function, torch.nn.Module):
         for error in _leaf_errors(function, subject.project, deadline):
             add(error, "leaf")
-    masked, complete = _masked_errors(subject, deadline)
+    masked, complete = _masked_errors(subject, first, deadline)
     for error in masked:
         add(error, "masked")
     return tuple(found.values()), complete
@@ -106,10 +110,12 @@ def _is_own(kind: type, project: Project) -> bool:
         return False
 
 
-def _masked_errors(subject: Subject, deadline: float) -> tuple[list[Fault], bool]:
+def _masked_errors(subject: Subject, first: Fault, deadline: float) -> tuple[list[Fault], bool]:
     """Errors told after the statements of earlier ones were replaced; and whether the last try compiled."""
     errors: list[Fault] = []
     with Masks(subject.project) as masks:
+        if first.site is None or not masks.mask(first.site):
+            return errors, False
         for _ in range(RETRIES):
             if time.monotonic() > deadline:
                 return errors, False
