@@ -22,14 +22,24 @@ _CHUNK_BYTES = 6_000_000
 
 @dataclass(frozen=True)
 class Judgement:
-    """Findings of some files, in those files, before suppressions; and what each file's verdict was read from."""
+    """Findings before suppressions; for each file read, the files looked up from it; where a module was missing."""
 
     findings: list[Finding]
     dependencies: dict[Path, frozenset[Path]] = field(default_factory=dict)
+    missing: frozenset[Path] = frozenset()
 
 
-def judge(sources: Sequence[Source], settings: Settings, rulebook: RuleBook, jobs: int) -> Judgement:
-    """Judges the sources with settings whose engines are decided; never raises for what is in a file."""
+def judge(
+    sources: Sequence[Source],
+    settings: Settings,
+    rulebook: RuleBook,
+    jobs: int,
+    named: frozenset[str] | None = None,
+) -> Judgement:
+    """Judges the sources with settings whose engines are decided; never raises for what is in a file.
+
+    Findings are those in the files `named`, by default the sources themselves.
+    """
     findings = []
     candidates = []
     for source in sources:
@@ -39,12 +49,23 @@ def judge(sources: Sequence[Source], settings: Settings, rulebook: RuleBook, job
             candidates.append(source)
         elif problem := check_syntax(source):
             findings.append(problem)
+    results = list(_judge_chunks(plan_chunks(candidates, jobs), settings, rulebook, jobs))
+    findings += [finding for result in results for finding in result.findings]
+    names = named or {str(source.path) for source in sources}
+    whole = _joined(results)
+    return Judgement(merge(one for one in findings if one.filename in names), whole.dependencies, whole.missing)
+
+
+def _joined(results: Iterable[Judgement]) -> Judgement:
     dependencies: dict[Path, frozenset[Path]] = {}
-    for result in _judge_chunks(plan_chunks(candidates, jobs), settings, rulebook, jobs):
-        findings.extend(result.findings)
-        dependencies.update(result.dependencies)
-    named = {str(source.path) for source in sources}
-    return Judgement(merge(finding for finding in findings if finding.filename in named), dependencies)
+    missing: set[Path] = set()
+    findings: list[Finding] = []
+    for result in results:
+        findings += result.findings
+        missing |= result.missing
+        for path, read in result.dependencies.items():
+            dependencies[path] = dependencies.get(path, frozenset()) | read
+    return Judgement(findings, dependencies, frozenset(missing))
 
 
 def plan_chunks(sources: Sequence[Source], jobs: int) -> list[list[Source]]:
@@ -127,10 +148,8 @@ def _judge_chunk(chunk: list[Source], settings: Settings, rulebook: RuleBook) ->
 
     try:
         analysis = analyse(chunk, settings, rulebook)
-        return Judgement(analysis.findings, dict(analysis.dependencies))
+        return Judgement(analysis.findings, dict(analysis.dependencies), analysis.missing)
     except Exception as problem:
         if len(chunk) == 1:
             return Judgement([internal_error(chunk[0].path, problem)])
-    alone = [_judge_chunk([source], settings, rulebook) for source in chunk]
-    findings = [finding for judgement in alone for finding in judgement.findings]
-    return Judgement(findings, {path: read for one in alone for path, read in one.dependencies.items()})
+    return _joined(_judge_chunk([source], settings, rulebook) for source in chunk)

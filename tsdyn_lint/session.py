@@ -1,20 +1,22 @@
-"""Drives a run: files -> groups of one configuration -> analysis -> suppressions -> fixes -> what is reported."""
+"""Drives a run: files -> groups of one configuration -> findings -> fixes -> what is reported."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tsdyn_lint.cache import Cache, cache_folder
 from tsdyn_lint.config import Configs, Settings
 from tsdyn_lint.files import find_files
 from tsdyn_lint.findings import Engine, Finding
-from tsdyn_lint.judge import default_jobs, internal_error, judge
+from tsdyn_lint.incremental import Lint, lint_with
+from tsdyn_lint.judge import default_jobs, judge
 from tsdyn_lint.rulebook import RuleBook
-from tsdyn_lint.source import Source, by_cell, check_syntax, make_source, read_source, syntax_finding
-from tsdyn_lint.suppress import suppress
+from tsdyn_lint.settle import settle
+from tsdyn_lint.source import Library, Source, by_cell, check_syntax, make_source
 from tsdyn_lint.usage import captures_used, engines_used
 
 _FIX_ROUNDS = 10
@@ -31,6 +33,7 @@ class Request:
     jobs: int = 0
     fix: bool = False
     unsafe_fixes: bool = False
+    use_cache: bool = False
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Group:
 
     settings: Settings
     rulebook: RuleBook
-    sources: list[Source]
+    paths: list[Path]
     engine_reason: str
 
     @property
@@ -57,47 +60,50 @@ class Outcome:
 
     groups: list[Group]
     findings: list[Finding]
-    sources: dict[str, Source]
+    library: Library
     fixed: dict[str, tuple[Source, Source]] = field(default_factory=dict)
     """Files that fixes changed: as they were, and as they are to be. Nothing is written here."""
     fix_count: int = 0
     targets: list[dict[str, Any]] | None = None
     """What `--verify` saw, as the JSON report prints it; None without it."""
 
+    @property
+    def files(self) -> list[Path]:
+        return [path for group in self.groups for path in group.paths]
+
 
 def run(request: Request) -> Outcome:
     """The whole run but for writing; raises ConfigError and MissingPathError."""
-    groups = collect(request)
+    library = Library()
+    if request.stdin is not None:
+        library.put(make_source(request.stdin_path.absolute(), request.stdin))
+    groups = collect(request, library)
     jobs = request.jobs or default_jobs()
     found: list[Finding] = []
-    sources: dict[str, Source] = {}
     fixed: dict[str, tuple[Source, Source]] = {}
     count = 0
     for group in groups:
-        findings = lint(group.sources, group.settings, group.rulebook, jobs)
-        now = {str(source.path): source for source in group.sources}
+        findings = _lint_group(group, request, library, jobs)
         if request.fix:
-            findings, changed, group_count = _fix(findings, now, group, request.unsafe_fixes, jobs)
-            fixed.update({name: (now[name], source) for name, source in changed.items()})
-            now.update(changed)
+            findings, changed, group_count = _fix(findings, library, group, request.unsafe_fixes, jobs)
+            fixed.update(changed)
             count += group_count
-        sources.update(now)
-        found.extend(by_cell(now[finding.filename], finding) for finding in findings)
+        found.extend(by_cell(library[one.filename], one) if ".ipynb" in one.filename else one for one in findings)
     found.sort(key=lambda finding: finding.sort_key)
-    return Outcome(groups, found, sources, fixed, count)
+    return Outcome(groups, found, library, fixed, count)
 
 
-def collect(request: Request) -> list[Group]:
-    """The sources of a run by their settings, engines decided."""
-    by_settings: dict[int, tuple[Settings, list[Source]]] = {}
-    for source, settings in _sources(request):
-        by_settings.setdefault(id(settings), (settings, []))[1].append(source)
+def collect(request: Request, library: Library) -> list[Group]:
+    """The files of a run by their settings, engines decided."""
+    by_settings: dict[int, tuple[Settings, list[Path]]] = {}
+    for path, settings in _files(request):
+        by_settings.setdefault(id(settings), (settings, []))[1].append(path)
     groups = []
-    for settings, sources in by_settings.values():
+    for settings, paths in by_settings.values():
         engines, reason = settings.engines, "asked for"
         if engines is None:
-            engines, reason = engines_used(name for source in sources for name in captures_used(source.data))
-        groups.append(Group(replace(settings, engines=engines), request.configs.rulebook(settings), sources, reason))
+            engines, reason = engines_used(name for path in paths for name in captures_used(library[str(path)].data))
+        groups.append(Group(replace(settings, engines=engines), request.configs.rulebook(settings), paths, reason))
     return groups
 
 
@@ -106,62 +112,38 @@ def lint(sources: Sequence[Source], settings: Settings, rulebook: RuleBook, jobs
     by_file: dict[str, list[Finding]] = defaultdict(list)
     for finding in judge(sources, settings, rulebook, jobs).findings:
         by_file[finding.filename].append(finding)
-    kept: list[Finding] = []
-    for source in sources:
-        selected = settings.selected_for(source.path)
-        try:
-            findings, unused = suppress(
-                source, by_file[str(source.path)], rulebook, _judged(selected, settings, rulebook)
-            )
-        except Exception as problem:
-            findings, unused = [*by_file[str(source.path)], internal_error(source.path, problem)], []
-        for finding in (*findings, *unused):
-            always = finding.code == "TSD099"
-            sure = finding.confidence.rank >= settings.min_confidence.rank
-            if always or (finding.code in selected and sure):
-                kept.append(finding)
-    return sorted(kept, key=lambda finding: finding.sort_key)
+    return [found for one in sources for found in settle(one, by_file[str(one.path)], settings, rulebook)]
 
 
-def _sources(request: Request) -> Iterable[tuple[Source, Settings]]:
-    if request.stdin is not None:
-        path = request.stdin_path.absolute()
-        settings = request.configs.settings_for(path.parent)
-        if not (settings.force_exclude and any(settings.excludes(part) for part in (path, *path.parents))):
-            yield make_source(path, request.stdin), settings
+def _lint_group(group: Group, request: Request, library: Library, jobs: int) -> list[Finding]:
+    if not request.use_cache or request.fix or request.stdin is not None:
+        return lint([library[str(path)] for path in group.paths], group.settings, group.rulebook, jobs)
+    task = Lint(group.paths, group.settings, group.rulebook, library, jobs)
+    asked = [str(path.absolute()) for path in request.paths]
+    return lint_with(Cache(cache_folder(group.settings)), task, asked)
+
+
+def _files(request: Request) -> Iterator[tuple[Path, Settings]]:
+    if request.stdin is None:
+        yield from find_files(request.paths, request.configs)
         return
-    for path, settings in find_files(request.paths, request.configs):
-        try:
-            yield read_source(path), settings
-        except OSError as problem:
-            unread = syntax_finding(path, f"cannot be read: {problem.strerror or problem}")
-            yield replace(make_source(path, b""), error=unread), settings
-
-
-def _judged(selected: frozenset[str], settings: Settings, rulebook: RuleBook) -> frozenset[str]:
-    """Codes whose rules ran: a suppression of any other may be needed elsewhere."""
-    engines = settings.engines or frozenset()
-    return frozenset(
-        rule.code
-        for rule in rulebook
-        if rule.code in selected
-        and not rule.code.startswith("TSD9")  # only `--verify` sees those
-        and rule.holds_for(settings.torch_version)
-        and (not rule.engines or engines & set(rule.engines))
-    )
+    path = request.stdin_path.absolute()
+    settings = request.configs.settings_for(path.parent)
+    if not (settings.force_exclude and any(settings.excludes(part) for part in (path, *path.parents))):
+        yield path, settings
 
 
 def _fix(
-    findings: list[Finding], sources: dict[str, Source], group: Group, unsafe: bool, jobs: int
-) -> tuple[list[Finding], dict[str, Source], int]:
+    findings: list[Finding], library: Library, group: Group, unsafe: bool, jobs: int
+) -> tuple[list[Finding], dict[str, tuple[Source, Source]], int]:
     """Applies fixes and judges again what they changed, until nothing is left to fix.
 
-    A file that would no longer parse is left as it was. Returns the findings that remain, the changed sources and
-    the number of findings fixed.
+    A file that would no longer parse is left as it was. Returns the findings that remain, the changed files
+    before and after, and the number of findings fixed; `library` then holds the changed sources.
     """
     from tsdyn_lint.fix import apply_fixes
 
-    changed: dict[str, Source] = {}
+    changed: dict[str, tuple[Source, Source]] = {}
     given_up: set[str] = set()
     count = 0
     for _ in range(_FIX_ROUNDS):
@@ -170,7 +152,7 @@ def _fix(
             by_file[finding.filename].append(finding)
         this_round: dict[str, Source] = {}
         for name, own in by_file.items():
-            source = changed.get(name, sources[name])
+            source = library[name]
             result = apply_fixes(source, own, unsafe)
             if not result.count or name in given_up or source.error:
                 continue
@@ -182,7 +164,9 @@ def _fix(
             count += result.count
         if not this_round:
             break
-        changed.update(this_round)
+        for name, new in this_round.items():
+            changed[name] = (changed[name][0] if name in changed else library[name], new)
+            library.put(new)
         again = lint(list(this_round.values()), group.settings, group.rulebook, jobs)
         findings = [finding for finding in findings if finding.filename not in this_round] + again
     return sorted(findings, key=lambda finding: finding.sort_key), changed, count

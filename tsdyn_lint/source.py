@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -55,6 +56,34 @@ class Source:
             if cell.first_row <= row < cell.first_row + cell.rows:
                 return cell
         return None
+
+
+class Library:
+    """Sources by the text of their path, each read when it is first asked for."""
+
+    def __init__(self, given: Iterable[Source] = ()) -> None:
+        self._sources = {str(source.path): source for source in given}
+
+    def __getitem__(self, name: str) -> Source:
+        """The source; one that cannot be read is empty and carries that as its `TSD000`."""
+        found = self._sources.get(name)
+        if found is None:
+            path = Path(name)
+            try:
+                found = read_source(path)
+            except OSError as problem:
+                unread = syntax_finding(path, f"cannot be read: {problem.strerror or problem}")
+                found = replace(make_source(path, b""), error=unread)
+            self._sources[name] = found
+        return found
+
+    def get(self, name: str) -> Source | None:
+        """The source, or None where there is no such file."""
+        return self[name] if name in self._sources or Path(name).is_file() else None
+
+    def put(self, source: Source) -> None:
+        """Takes a source in the place of the file."""
+        self._sources[str(source.path)] = source
 
 
 def read_source(path: Path) -> Source:

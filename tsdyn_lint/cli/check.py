@@ -52,6 +52,7 @@ def check(paths: tuple[Path, ...], given: dict[str, Any]) -> int:
         jobs=given["jobs"],
         fix=settings.fix or given["diff"],
         unsafe_fixes=settings.unsafe_fixes,
+        use_cache=not given["no_cache"],
     )
     if given["show_files"]:
         from tsdyn_lint.files import find_files

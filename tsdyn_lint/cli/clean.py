@@ -8,10 +8,9 @@ from pathlib import Path
 
 import click
 
+from tsdyn_lint.cache import FOLDER
 from tsdyn_lint.config import Configs
 from tsdyn_lint.configfile import Options
-
-CACHE_FOLDER = ".tsdyn_cache"
 
 
 @click.command("clean", context_settings={"help_option_names": ["-h", "--help"]})
@@ -21,9 +20,9 @@ def command(cache_dir: Path | None) -> int:
     named = cache_dir or Configs(Options()).settings_for(Path.cwd()).cache_dir
     found = [named] if named and (named / "CACHEDIR.TAG").is_file() else []
     for folder, folders, _ in os.walk(Path.cwd()):
-        if CACHE_FOLDER in folders:
-            found.append(Path(folder, CACHE_FOLDER))
-        folders[:] = [name for name in folders if name not in (CACHE_FOLDER, ".git", "node_modules")]
+        if FOLDER in folders:
+            found.append(Path(folder, FOLDER))
+        folders[:] = [name for name in folders if name not in (FOLDER, ".git", "node_modules")]
     for cache in found:
         shutil.rmtree(cache)
         click.echo(f"Removed {cache}")

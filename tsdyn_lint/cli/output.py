@@ -50,7 +50,7 @@ class Output:
         if self.verbose:
             for group in outcome.groups:
                 place = group.settings.config_file or "no configuration file"
-                self._say(f"{len(group.sources)} files by {place}: {group.checked}\n", to_stderr=True)
+                self._say(f"{len(group.paths)} files by {place}: {group.checked}\n", to_stderr=True)
         if run.targets is None or exit_code(run.findings) == 2:
             return exit_code(run.findings)
         from tsdyn_lint.cli.verify import fails
@@ -62,8 +62,8 @@ class Output:
         from tsdyn_lint.fix import write_atomically
 
         if to_stdout:
-            for source in outcome.sources.values():
-                sys.stdout.buffer.write(source.data)
+            for path in outcome.files:
+                sys.stdout.buffer.write(outcome.library[str(path)].data)
             return
         for _, after in outcome.fixed.values():
             write_atomically(after.path, after.data)
@@ -92,12 +92,11 @@ class Output:
 
     def _run(self, outcome: Outcome, use_baseline: bool = True) -> Run:
         rules = {rule.code: rule for group in outcome.groups for rule in group.rulebook}
-        files = [source.path for source in outcome.sources.values()]
         run = Run(
             outcome.findings,
             RuleBook(rules.values()),
-            outcome.sources.get,
-            files,
+            outcome.library.get,
+            outcome.files,
             colour=self.colour,
             targets=outcome.targets,
         )

@@ -10,7 +10,7 @@ from tsdyn_lint.session import Outcome
 
 def summary(outcome: Outcome, findings: Sequence[Finding], known: int, unsafe: bool) -> str:
     """`known` is how many findings a baseline holds back; `unsafe` says that unsafe fixes count as fixable."""
-    files = len(outcome.sources)
+    files = len(outcome.files)
     lines = []
     if findings:
         hit = len({finding.filename for finding in findings})

@@ -62,7 +62,10 @@ def verified(outcome: Outcome, given: Mapping[str, Any], jobs: int) -> Outcome:
         given["verify"], given["device"], given["timeout"], given["memory"], given["shard"], jobs,
         progress=_bar if sys.stderr.isatty() and not given["quiet"] else None,
     )  # fmt: skip
-    groups = [Group(group.settings, group.rulebook, group.sources) for group in outcome.groups]
+    groups = [
+        Group(group.settings, group.rulebook, [outcome.library[str(path)] for path in group.paths])
+        for group in outcome.groups
+    ]
     try:
         found = verify(groups, outcome.findings, options)
     except (NoTorch, TargetError) as problem:

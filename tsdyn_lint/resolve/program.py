@@ -248,12 +248,11 @@ class Program:
     def subclasses_known(self) -> dict[Class, list[Class]]:
         """Direct and indirect subclasses among the loaded modules."""
         table: dict[Class, list[Class]] = {}
-        for module in self._by_path.values():
-            if isinstance(module, Module):
-                for cls in module.classes:
-                    for base in self.mro(cls)[1:]:
-                        if isinstance(base, Class):
-                            table.setdefault(base, []).append(cls)
+        for module in self.loaded():  # following bases may load more
+            for cls in module.classes:
+                for base in self.mro(cls)[1:]:
+                    if isinstance(base, Class):
+                        table.setdefault(base, []).append(cls)
         return table
 
 

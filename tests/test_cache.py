@@ -1,0 +1,249 @@
+"""The cache: the same findings as without it, less work, and no way to harm a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, Project
+
+from tsdyn_lint.cache import Cache, FileRecord, Record, decode, encode, stamp
+from tsdyn_lint.findings import Confidence, Edit, Engine, Finding, Fix, Location, Related, Severity
+
+HELPER = "import torch\n\n\ndef mean(x):\n    print(x)\n    return x\n"
+MODEL = """import torch
+from torch import nn
+
+from pkg.helper import mean
+
+
+class Gate(nn.Module):
+    def forward(self, x):
+        return mean(x)
+"""
+OTHER = MODEL.replace("Gate", "Other").replace("mean(x)", "x")
+OPTIONS = ("--isolated", "--engine", "dynamo,trace", "--torch-version", "2.13", "-o", "json")
+
+
+@pytest.fixture
+def package(project: Project, judged: list[set[str]]) -> Project:
+    project.write("pkg/__init__.py", "")
+    project.write("pkg/helper.py", HELPER)
+    project.write("pkg/model.py", MODEL)
+    project.write("pkg/other.py", OTHER)
+    for number in range(4):
+        project.write(f"pkg/filler{number}.py", f"import torch\n\n\ndef forward(x):\n    return x.sum() + {number}\n")
+    return project
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
+    """The names of the files of each analysis, in order."""
+    import tsdyn_lint.pipeline as pipeline
+
+    real = pipeline.analyse
+    calls: list[set[str]] = []
+
+    def spy(files: Sequence[object], *rest: object) -> object:
+        calls.append({file.path.name for file in files})  # type: ignore[attr-defined]
+        return real(files, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(pipeline, "analyse", spy)
+    return calls
+
+
+def check(project: Project) -> list[tuple[str, str, int]]:
+    """Lints with the cache; asserts that it says what a run without it says."""
+    cached = project.run("check", *OPTIONS).stdout
+    fresh = project.run("check", "--no-cache", *OPTIONS).stdout
+    assert cached == fresh
+    return [(Path(f["filename"]).name, f["code"], f["location"]["row"]) for f in json.loads(cached)]
+
+
+def test_nothing_changed_nothing_judged(package: Project, judged: list[set[str]]) -> None:
+    found = check(package)
+    assert ("helper.py", "TSD301", 5) in found
+    judged.clear()
+    package.run("check", *OPTIONS)
+    assert judged == []
+
+
+def test_an_edit_judges_the_file_and_what_reads_it(package: Project, judged: list[set[str]]) -> None:
+    check(package)
+    judged.clear()
+    package.write("pkg/filler1.py", "import torch\n\n\ndef forward(x):\n    print(x.sum())\n    return x\n")
+    assert ("filler1.py", "TSD301", 5) in check(package)
+    assert judged[0] == {"filler1.py"}
+    judged.clear()
+    package.write("pkg/helper.py", HELPER.replace("print(x)", "print(x, 1)"))
+    check(package)
+    assert judged[0] == {"helper.py", "model.py"}
+
+
+def test_a_caller_that_no_longer_calls_takes_its_finding_away(package: Project) -> None:
+    assert ("helper.py", "TSD301", 5) in check(package)
+    package.write("pkg/model.py", MODEL.replace("mean(x)", "x"))
+    assert ("helper.py", "TSD301", 5) not in check(package)
+    package.write("pkg/other.py", OTHER.replace("return x", "return mean(x)"))
+    assert ("helper.py", "TSD301", 5) in check(package)
+
+
+def test_a_finding_with_two_callers_outlives_one(package: Project) -> None:
+    package.write("pkg/other.py", OTHER.replace("return x", "return mean(x)"))
+    assert ("helper.py", "TSD301", 5) in check(package)
+    package.write("pkg/model.py", MODEL.replace("mean(x)", "x"))
+    assert ("helper.py", "TSD301", 5) in check(package)
+
+
+def test_files_that_come_and_go(package: Project) -> None:
+    check(package)
+    package.write("pkg/new.py", HELPER.replace("def mean(x)", "def forward(x: torch.Tensor)"))
+    check(package)
+    (package.folder / "pkg/helper.py").unlink()
+    assert not [name for name, _, _ in check(package) if name == "helper.py"]
+    package.write("pkg/helper.py", HELPER)
+    assert ("helper.py", "TSD301", 5) in check(package)
+
+
+def test_a_module_that_was_missing_appears(package: Project, judged: list[set[str]]) -> None:
+    package.write("lone/model.py", "from tools.shared import mean\n" + MODEL.replace("from pkg.helper import mean", ""))
+    first = package.run("check", *OPTIONS, "lone/model.py").stdout
+    package.write("lone/tools/shared.py", HELPER.replace("print(x)", "if x.sum() > 0:\n        x = x + 1"))
+    package.write("lone/tools/__init__.py", "")
+    judged.clear()
+    second = package.run("check", *OPTIONS, "lone/model.py").stdout
+    assert judged == [{"model.py"}]
+    assert second == package.run("check", "--no-cache", *OPTIONS, "lone/model.py").stdout
+    assert json.loads(first) == []
+
+
+def test_a_dependency_outside_of_what_is_linted(package: Project) -> None:
+    command = ("check", *OPTIONS, "pkg/model.py")
+    package.run(*command)
+    package.write("pkg/helper.py", HELPER.replace("return x", "return x if x.sum() > 0 else -x"))
+    assert package.run(*command).stdout == package.run(*command, "--no-cache").stdout
+
+
+def test_suppressions_and_settings_are_part_of_it(package: Project) -> None:
+    check(package)
+    package.write("pkg/helper.py", HELPER.replace("print(x)", "print(x)  # tsdyn: ignore[TSD301]"))
+    assert check(package) == []
+    out = package.run("check", *OPTIONS, "--ignore", "TSD301").stdout
+    assert out == package.run("check", "--no-cache", *OPTIONS, "--ignore", "TSD301").stdout
+
+
+def test_same_size_and_time_but_other_bytes(package: Project) -> None:
+    check(package)
+    path = package.folder / "pkg/helper.py"
+    state = path.stat()
+    path.write_text(HELPER.replace("print", "prynt"))
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert ("helper.py", "TSD301", 5) not in check(package)
+
+
+def test_many_edits_in_a_row(package: Project) -> None:
+    """Whatever is edited in whatever order, the cache says what a fresh run says."""
+    dice = random.Random(4)
+    bodies = ["x", "mean(x)", "x if x.sum() > 0 else -x", "print(x)", "x.item()", "mean(mean(x))"]
+    for _ in range(25):
+        name = dice.choice(["model", "other", "helper", "filler0", "extra"])
+        body = dice.choice(bodies)
+        if name == "helper":
+            text = HELPER.replace("return x", f"return {body.replace('mean', 'abs')}")
+        elif name == "extra" and dice.random() < 0.5:
+            (package.folder / "pkg/extra.py").unlink(missing_ok=True)
+            continue
+        else:
+            base = dice.choice(["nn.Module", "Gate" if name == "other" else "nn.Module"])
+            text = MODEL.replace("mean(x)", body).replace("Gate", name.title()).replace("nn.Module", base)
+            if base == "Gate":
+                text = text.replace("\n\n\nclass", "\nfrom pkg.model import Model as Gate\n\n\nclass")
+        package.write(f"pkg/{name}.py", text)
+        check(package)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"files": {"/a": [[1]]}, "missing": []}', b"\xff\xfe"])
+def test_a_damaged_record_is_no_record(package: Project, damage: bytes) -> None:
+    found = check(package)
+    for record in (package.folder / ".tsdyn_cache").rglob("*.json"):
+        record.write_bytes(damage)
+    assert check(package) == found
+
+
+def test_an_unwritable_folder_is_no_cache(package: Project) -> None:
+    package.write("blocked", "a file where the cache should be")
+    done = package.run("check", *OPTIONS, "--cache-dir", "blocked/inner")
+    assert done.exit_code == 1 and json.loads(done.stdout)
+
+
+def test_the_folder_says_what_it_is_and_clean_removes_it(package: Project) -> None:
+    package.run("check", *OPTIONS, "--cache-dir", "here")
+    assert package.read("here/CACHEDIR.TAG").startswith("Signature: 8a477f597d28d172789f06886806bc55")
+    assert package.read("here/.gitignore") == "*\n"
+    package.run("check", *OPTIONS)
+    package.run("clean", "--cache-dir", "here")
+    assert not (package.folder / "here").exists() and not (package.folder / ".tsdyn_cache").exists()
+
+
+def test_it_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tsdyn_lint.cache._MAX_RECORDS", 5)
+    cache = Cache(tmp_path)
+    (cache.folder).mkdir(parents=True)
+    left = cache.folder / "killed.tmp"
+    left.write_text("half")
+    os.utime(left, (0, 0))
+    for number in range(9):
+        cache.store(f"k{number}", Record({"/a": FileRecord(stamp("/nowhere"))}))
+        os.utime(cache.folder / f"k{number}.json", (1000 + number, 1000 + number))
+    assert {path.name for path in cache.folder.iterdir()} == {f"k{number}.json" for number in range(4, 9)}
+
+
+def test_runs_at_the_same_time(package: Project) -> None:
+    command = [sys.executable, "-m", "tsdyn_lint", *OPTIONS, "-j", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    several = [
+        subprocess.Popen(command, cwd=package.folder, env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    outputs = {process.communicate()[0] for process in several}
+    assert outputs == {package.run("check", "--no-cache", *OPTIONS).stdout}
+
+
+def test_a_warm_run_imports_no_libcst(package: Project) -> None:
+    script = (
+        "import sys\n"
+        f"sys.argv = ['tsdyn-lint', *{list(OPTIONS)!r}]\n"
+        "from tsdyn_lint.cli import main\n"
+        "try:\n    main()\n"
+        "except SystemExit:\n    print('\\n'.join(sys.modules), file=sys.stderr)\n"
+    )
+    environment = {"PYTHONPATH": str(REPOSITORY), "PATH": "/usr/bin"}
+    command = [sys.executable, "-c", script]
+    runs = [
+        subprocess.run(command, cwd=package.folder, env=environment, capture_output=True, text=True) for _ in range(2)
+    ]
+    assert runs[0].stdout == runs[1].stdout
+    assert "libcst" in runs[0].stderr.split()
+    assert not {"libcst", "tsdyn_lint.pipeline", "multiprocessing"} & set(runs[1].stderr.split())
+
+
+def test_a_finding_survives_the_journey() -> None:
+    place = Location(3, 4)
+    finding = Finding(
+        *("TSD201", "name", "message", Severity.WARNING, "/a.py", place, Location(3, 9)),
+        engines=(Engine.DYNAMO, Engine.EXPORT),
+        confidence=Confidence.POSSIBLE,
+        gb=("GB0001",),
+        entry="a.B.forward",
+        related=(Related("/b.py", place, place, "called"),),
+        fix=Fix("safe", "Do", (Edit("x", place, place),)),
+        noqa_row=3,
+        scope="B.forward",
+    )
+    assert decode(json.loads(json.dumps(encode(finding)))) == finding

@@ -1,0 +1,213 @@
+"""Verdicts of earlier runs on disk: a record for each way of asking, replaced whole, so that a kill leaves the old."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from tsdyn_lint import __version__
+from tsdyn_lint.config import Settings
+from tsdyn_lint.findings import Confidence, Edit, Engine, Finding, Fix, Location, Related, Severity
+from tsdyn_lint.rulebook import rules_folder
+
+FOLDER = ".tsdyn_cache"
+_MAX_RECORDS = 64
+_MAX_BYTES = 200_000_000
+_RACY_NS = 2_000_000_000
+"""A file younger than this when it was read may change again without its size or time showing it."""
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """A file's state: size, modification time in ns (-1: look at the bytes) and digest; an absent file has size -1."""
+
+    size: int
+    mtime: int
+    digest: str
+
+    def still_holds(self, path: str) -> bool:
+        """Whether the file is what it was: by size and time, else by its bytes."""
+        try:
+            now = os.stat(path)
+        except OSError:
+            return self.size == -1
+        if now.st_size != self.size:
+            return False
+        return now.st_mtime_ns == self.mtime or stamp(path).digest == self.digest
+
+
+@dataclass
+class FileRecord:
+    """What is known of one file: its state, the files it was judged by, its classes, and its findings.
+
+    `raw` are findings before suppression and selection, `shown` after, both as JSON has them (`decode` reads them).
+    """
+
+    stamp: Stamp
+    linted: bool = False
+    reads: list[str] = field(default_factory=list)
+    defines: list[str] = field(default_factory=list)
+    bases: list[str] = field(default_factory=list)
+    raw: list[Any] = field(default_factory=list)
+    shown: list[Any] = field(default_factory=list)
+
+
+@dataclass
+class Record:
+    """A whole run: its files by path, and the paths that modules were looked for at in vain."""
+
+    files: dict[str, FileRecord] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+
+
+class Cache:
+    """A folder of records. Everything that can go wrong with it means no cache, never a failed run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / __version__
+
+    def load(self, key: str) -> Record | None:
+        try:
+            with open(self.folder / f"{key}.json", encoding="utf-8") as handle:
+                whole = json.load(handle)
+            files = {path: FileRecord(Stamp(*row[0]), *row[1:]) for path, row in whole["files"].items()}
+            return Record(files, whole["missing"])
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+    def store(self, key: str, record: Record) -> None:
+        files = {
+            path: [
+                [one.stamp.size, one.stamp.mtime, one.stamp.digest],
+                *(one.linted, one.reads, one.defines, one.bases, one.raw, one.shown),
+            ]
+            for path, one in record.files.items()
+        }
+        text = json.dumps({"files": files, "missing": record.missing}, separators=(",", ":"))
+        try:
+            self._make_folder()
+            descriptor, name = tempfile.mkstemp(dir=self.folder, suffix=".tmp")
+            with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
+                handle.write(text)
+            os.replace(name, self.folder / f"{key}.json")
+            self._prune()
+        except OSError:
+            return
+
+    def _make_folder(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for name, text in (
+            ("CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a cache of tsdyn-lint.\n"),
+            (".gitignore", "*\n"),
+        ):
+            path = self.folder.parent / name
+            if not path.exists():
+                path.write_text(text)
+
+    def _prune(self) -> None:
+        """Removes the records not written for longest, past a number and a size, and what killed runs left behind."""
+        with os.scandir(self.folder) as entries:
+            found = sorted(((e.stat().st_mtime, e.stat().st_size, e.path) for e in entries), reverse=True)
+        total = 0
+        for number, (modified, size, path) in enumerate(found):
+            total += size
+            stale = path.endswith(".tmp") and time.time() - modified > 3600
+            if stale or number >= _MAX_RECORDS or total > _MAX_BYTES:
+                os.unlink(path)
+
+
+def stamp(path: str) -> Stamp:
+    """The present state of a file, read."""
+    try:
+        with open(path, "rb") as handle:
+            data = handle.read()
+            state = os.fstat(handle.fileno())
+    except OSError:
+        return Stamp(-1, -1, "")
+    young = time.time_ns() - state.st_mtime_ns < _RACY_NS
+    return Stamp(len(data), -1 if young else state.st_mtime_ns, blake2b(data, digest_size=16).hexdigest())
+
+
+def key_of(settings: Settings, asked: Iterable[str]) -> str:
+    """A name for a way of asking: the paths, every setting that a finding hangs on, and the tool with its rules."""
+    parts: list[Any] = [
+        sorted(asked),
+        sorted(engine.value for engine in settings.engines or ()),
+        settings.torch_version,
+        sorted(settings.selected),
+        settings.min_confidence.value,
+        [(pattern, sorted(codes)) for pattern, codes in settings.per_file_ignores],
+        [str(settings.root), str(settings.config_file)],
+        _tool_state(settings.rule_paths),
+    ]
+    return blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+
+def _tool_state(rule_paths: tuple[Path, ...]) -> list[tuple[str, int, int]]:
+    """Name, size and time of every file that decides a verdict: our code, the rule pages, the torch data."""
+    found: list[tuple[str, int, int]] = []
+    todo = [str(Path(__file__).parent), str(rules_folder()), *map(str, rule_paths)]
+    while todo:
+        folder = todo.pop()
+        if not os.path.isdir(folder):
+            state = os.stat(folder)
+            found.append((folder, state.st_size, state.st_mtime_ns))
+            continue
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    todo += [] if entry.name == "__pycache__" else [entry.path]
+                else:
+                    state = entry.stat()
+                    found.append((entry.path, state.st_size, state.st_mtime_ns))
+    return sorted(found)
+
+
+def encode(finding: Finding) -> list[Any]:
+    """A finding as JSON can hold it, without names for its parts."""
+    fix = finding.fix
+    return [
+        *(finding.code, finding.name, finding.message, finding.severity.value, finding.filename),
+        *(_span(finding.start, finding.end), [engine.value for engine in finding.engines], finding.confidence.value),
+        *(list(finding.gb), finding.entry),
+        [[one.filename, _span(one.start, one.end), one.message] for one in finding.related],
+        fix and [fix.applicability, fix.message, [[edit.content, _span(edit.start, edit.end)] for edit in fix.edits]],
+        *(finding.noqa_row, finding.scope),
+    ]
+
+
+def decode(row: list[Any]) -> Finding:
+    """The finding that `encode` was given."""
+    code, name, message, severity, filename, span, engines, confidence, gb, entry, related, fix, noqa_row, scope = row
+    start, end = _places(span)
+    return Finding(
+        *(code, name, message, Severity(severity), filename, start, end),
+        engines=tuple(map(Engine, engines)),
+        confidence=Confidence(confidence),
+        gb=tuple(gb),
+        entry=entry,
+        related=tuple(Related(other, *_places(there), text) for other, there, text in related),
+        fix=Fix(fix[0], fix[1], tuple(Edit(text, *_places(there)) for text, there in fix[2])) if fix else None,
+        noqa_row=noqa_row,
+        scope=scope,
+    )
+
+
+def _span(start: Location, end: Location) -> list[int]:
+    return [start.row, start.column, end.row, end.column]
+
+
+def _places(span: list[int]) -> tuple[Location, Location]:
+    return Location(span[0], span[1]), Location(span[2], span[3])
+
+
+def cache_folder(settings: Settings) -> Path:
+    """Where the records of a group lie: as configured, else in the root of its configuration or project."""
+    return settings.cache_dir or settings.root / FOLDER

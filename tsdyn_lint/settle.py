@@ -1,0 +1,41 @@
+"""One file's raw findings -> what is shown of them, and its suppressions that are for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tsdyn_lint.config import Settings
+from tsdyn_lint.findings import Finding
+from tsdyn_lint.judge import internal_error
+from tsdyn_lint.rulebook import RuleBook
+from tsdyn_lint.source import Source
+from tsdyn_lint.suppress import suppress
+
+
+def settle(source: Source, raw: Sequence[Finding], settings: Settings, rulebook: RuleBook) -> list[Finding]:
+    """Findings that suppressions, selection and confidence let through, in order of place; `TSD099` always."""
+    selected = settings.selected_for(source.path)
+    try:
+        kept, unused = suppress(source, raw, rulebook, _judged(selected, settings, rulebook))
+    except Exception as problem:
+        kept, unused = [*raw, internal_error(source.path, problem)], []
+    shown = [
+        finding
+        for finding in (*kept, *unused)
+        if finding.code == "TSD099"
+        or (finding.code in selected and finding.confidence.rank >= settings.min_confidence.rank)
+    ]
+    return sorted(shown, key=lambda finding: finding.sort_key)
+
+
+def _judged(selected: frozenset[str], settings: Settings, rulebook: RuleBook) -> frozenset[str]:
+    """Codes whose rules ran: a suppression of any other may be needed elsewhere."""
+    engines = settings.engines or frozenset()
+    return frozenset(
+        rule.code
+        for rule in rulebook
+        if rule.code in selected
+        and not rule.code.startswith("TSD9")  # only `--verify` sees those
+        and rule.holds_for(settings.torch_version)
+        and (not rule.engines or engines & set(rule.engines))
+    )
