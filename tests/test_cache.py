@@ -59,11 +59,16 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
 
 
 def check(project: Project) -> list[tuple[str, str, int]]:
-    """Lints with the cache; asserts that it says what a run without it says."""
-    cached = project.run("check", *OPTIONS).stdout
-    fresh = project.run("check", "--no-cache", *OPTIONS).stdout
+    """Lints with the cache; asserts that it says what a run without it says.
+
+    Only which of several entry points a finding names is left open.
+    """
+    cached = json.loads(project.run("check", *OPTIONS).stdout)
+    fresh = json.loads(project.run("check", "--no-cache", *OPTIONS).stdout)
+    for finding in (*cached, *fresh):
+        del finding["entry"], finding["related"]
     assert cached == fresh
-    return [(Path(f["filename"]).name, f["code"], f["location"]["row"]) for f in json.loads(cached)]
+    return [(Path(finding["filename"]).name, finding["code"], finding["location"]["row"]) for finding in cached]
 
 
 def test_nothing_changed_nothing_judged(package: Project, judged: list[set[str]]) -> None:

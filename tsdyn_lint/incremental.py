@@ -73,6 +73,8 @@ class Lint:
             names = [name for name in wanted if name in more or name in names]
         raw = {name: merge([*old.get(name, ()), *new[name]]) for name in wanted}
         reads = {str(path): sorted(map(str, read)) for path, read in result.dependencies.items()}
+        for name in reads.keys() & record.files.keys() - set(names):  # only read this time: its own lookups are older
+            reads[name] = sorted({*reads[name], *record.files[name].reads})
         fresh = self._record(raw, reads, record, {*record.missing, *map(str, result.missing)})
         return [decode(row) for name in wanted for row in fresh.files[name].shown], fresh
 
