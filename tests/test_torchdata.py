@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
-from tsdyn_lint.torchdata.load import TorchData, load
+from tsdyn_lint.torchdata.load import TorchData, folder, load
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +49,12 @@ def test_returns(data: TorchData, name: str, kind: str | None) -> None:
         ("torch.where", ["tensor"], {}, "tuple[tensor,...]"),
         ("torch.where", ["tensor", "tensor", "tensor"], {}, "tensor"),
         ("torch.unique", ["tensor"], {"return_inverse": "true"}, "tuple[tensor,tensor]"),
-        ("torch.unique", ["tensor"], {"return_inverse": "true", "return_counts": "true"}, "tuple[tensor,tensor,tensor]"),
+        (
+            "torch.unique",
+            ["tensor"],
+            {"return_inverse": "true", "return_counts": "true"},
+            "tuple[tensor,tensor,tensor]",
+        ),
         ("torch.unique", ["tensor"], {"return_counts": None}, None),
         ("torch.nn.functional.max_pool2d", ["tensor", "int"], {}, "tensor"),
         ("torch.nn.functional.max_pool2d", ["tensor", "int"], {"return_indices": "true"}, "tuple[tensor,tensor]"),
@@ -84,9 +90,94 @@ def test_an_unknown_version_takes_the_nearest() -> None:
 
 
 def test_files_are_json_with_one_section_a_line() -> None:
-    from tsdyn_lint.torchdata import load as module
-
-    for path in module._folder().glob("torch-*.json"):
+    for path in folder().glob("torch-?.??.json"):
         sections = json.loads(path.read_text())
         assert len(path.read_text().splitlines()) == len(sections) + 2
         assert list(sections) == sorted(sections)
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [
+        ("builtins.print", "refuse"),
+        ("builtins.len", "trace"),
+        ("time.time", "skip"),
+        ("os.path.join", "trace"),
+        ("os.path.exists", "skip"),
+        ("warnings.warn", "skip"),
+        ("logging.Logger.info", "refuse"),
+        ("logging.Logger.setLevel", "refuse"),
+        ("math.sqrt", "trace"),
+        ("random.randint", "trace"),
+        ("numpy.sqrt", "trace"),
+        ("numpy.interp", "refuse"),
+        ("tqdm.auto.tqdm", "skip"),
+        ("cv2.resize", "skip"),
+        ("torch.relu", "trace"),
+        ("torch.save", "skip"),
+        ("torch.autograd.Variable", "skip"),
+        ("torch.Tensor.backward", "refuse"),
+        ("torch.Tensor.add", "trace"),
+        ("torch.nn.utils.rnn.pack_padded_sequence", "skip"),
+        ("somepackage.function", None),
+    ],
+)
+def test_dynamo_call(data: TorchData, name: str, verdict: str | None) -> None:
+    assert data.dynamo_call(name) == verdict
+
+
+def test_a_break_names_its_id(data: TorchData) -> None:
+    assert data.dynamo_gb("builtins.print") == "GB0059"
+    assert data.dynamo_gb("torch.relu") is None
+
+
+def test_dtype_and_rank(data: TorchData) -> None:
+    assert data.dtype("torch.isnan") == "bool"
+    assert data.dtype("torch.Tensor.__lt__") == "bool"
+    assert data.dtype("torch.argmax") == "int"
+    assert data.dtype("torch.topk") == "same,int"
+    assert data.rank("torch.Tensor.sum") == 0
+    assert data.rank("torch.Tensor.abs") is None
+
+
+def test_modules(data: TorchData) -> None:
+    lstm = data.module("LSTM")
+    assert lstm is not None
+    assert (lstm.category, lstm.forward) == ("rnn", "tuple[tensor,tuple[tensor,tensor]]")
+    assert lstm.parameters[:2] == ("input_size", "hidden_size")
+    pool = data.module("MaxPool2d")
+    assert pool is not None
+    assert "return_indices" in pool.parameters
+    assert data.module("NoSuchModule") is None
+
+
+def test_config(data: TorchData) -> None:
+    assert data.config("capture_scalar_outputs") is False
+    assert data.config("recompile_limit") == 8
+
+
+def test_versions_differ() -> None:
+    assert load((2, 13)).dynamo_call("random.random") == "skip"
+    assert load((2, 13)).verdicts("global-counter") == {"recompile": "recompiles"}
+    assert load((2, 14)).verdicts("global-counter") == {}
+    assert load((2, 14)).verdicts("torch.nn.Module.state_dict") == {"dynamo": "GB0467"}
+    assert load((2, 13)).differs("torch.relu") == ()
+
+
+@pytest.mark.parametrize("version", [(2, 11), (2, 12), (2, 13), (2, 14), (2, 15)])
+def test_every_version_has_its_own_data(version: tuple[int, int]) -> None:
+    data = load(version)
+    assert data.version == version
+    assert data.returns("torch.relu") == "tensor"
+    assert data.returns("torch.Tensor.shape") == "size"
+    assert data.source("returns") == "read"
+    assert data.gb("GB0170") == "Data-dependent branching"
+
+
+def test_loading_is_cheap(data: TorchData) -> None:
+    fresh = TorchData(data.version, folder() / "torch-2.13.json")
+    start = time.process_time()
+    fresh.returns("torch.relu")
+    fresh.dynamo_call("time.time")
+    fresh.tags("torch.where")
+    assert time.process_time() - start < 0.05

@@ -1,30 +1,70 @@
-"""`python -m tsdyn_lint.torchdata.generate --out rules/`: the data file of the installed torch, or of an unpacked wheel (`--site`)."""
+"""`python -m tsdyn_lint.torchdata.generate --out rules/`: the data file of the installed torch."""
 
 from __future__ import annotations
 
 import argparse
+import ast
+import importlib.metadata
 import json
+import platform
 import re
 from pathlib import Path
 from typing import Any
 
-from tsdyn_lint.torchdata import write
-from tsdyn_lint.torchdata.sources import natives, returns, tags
+from tsdyn_lint.torchdata import delta, write
+from tsdyn_lint.torchdata.load import BASE
+from tsdyn_lint.torchdata.sources import (
+    config,
+    families,
+    modules,
+    natives,
+    returns,
+    rules,
+    sample,
+    stubs,
+    tags,
+    versions,
+)
+
+RUN = ("dtype", "dynamo", "rank")
+"""Sections that running torch gives."""
 
 
-def sections(site: Path) -> dict[str, Any]:
-    """The sections of the torch in `site`, a folder that holds `torch/` and `torchgen/`."""
+def sections(site: Path, old: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Everything about the torch that is installed in `site`: what is read, and what has to be run unless `old`
+    has it."""
+    found = read(site)
+    found["source"] |= dict.fromkeys(RUN, "run")
+    if old is not None:
+        found["meta"] = old["meta"]
+        return found | {name: old[name] for name in RUN}
+    operators = natives.read(site)
+    calls = returns.collect(site / "torch", operators)
+    dtypes, ranks = sample.collect(operators)
+    dynamo = rules.collect(calls.known, set(calls.kinds) | set(calls.choices))
+    found["meta"] |= {"python": platform.python_version()[:4], "numpy": importlib.metadata.version("numpy")}
+    return found | {
+        name: write.group(values.items()) for name, values in zip(RUN, (dtypes, dynamo, ranks), strict=True)
+    }
+
+
+def read(site: Path) -> dict[str, Any]:
+    """The sections that the files in `site` give, a folder that holds `torch/` and `torchgen/`."""
     torch_dir = site / "torch"
     operators = natives.read(site)
     found = returns.collect(torch_dir, operators)
     return {
         "meta": {"torch": version(torch_dir)},
-        "source": {"returns": "read", "tags": "read", "gb": "read"},
+        "source": dict.fromkeys(("returns", "tags", "gb", "modules", "config"), "read"),
         "returns": write.group(found.kinds.items()),
         "choices": {name: [list(c) for c in choices] for name, choices in found.choices.items()},
         "fields": {name: " ".join(fields) for name, fields in found.fields.items()},
         "tags": write.group(tags.collect(operators, found.known).items()),
         "gb": graph_breaks(torch_dir),
+        "modules": modules.collect(torch_dir),
+        "config": config.collect(torch_dir),
+        "families": families.collect(skiplist(torch_dir)),
+        "version_rows": versions.ROWS,
     }
 
 
@@ -35,6 +75,14 @@ def version(torch_dir: Path) -> str:
     if not found:
         raise ValueError(f"no version in {torch_dir}/version.py")
     return found[1]
+
+
+def skiplist(torch_dir: Path) -> tuple[str, ...]:
+    """Third-party packages that Dynamo's trace rules never trace into."""
+    for node in stubs.read(torch_dir / "_dynamo/trace_rules.py").body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "THIRDPARTY_SKIPLIST":
+            return tuple(ast.literal_eval(node.value))
+    return ()
 
 
 def graph_breaks(torch_dir: Path) -> dict[str, str]:
@@ -48,15 +96,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder of the data files")
     parser.add_argument(
-        "--site", type=Path, help="folder with an unpacked torch/ and torchgen/ (default: the installed torch)"
+        "--reread", action="store_true", help="keep the sections that take running torch, which takes minutes"
     )
     options = parser.parse_args()
-    site = options.site or installed()
-    found = sections(site)
-    major, minor = found["meta"]["torch"].split(".")[:2]
-    path = options.out / f"torch-{major}.{minor}.json"
-    path.write_text(write.text(found), "utf-8")
-    print(path)
+    print(generate(installed(), options.out, reread=options.reread))
+
+
+def generate(site: Path, out: Path, *, reread: bool = False) -> Path:
+    """Writes the file of the torch installed in `site`: whole for the base version, else what differs from the
+    base in `out`."""
+    major, minor = version(site / "torch").split(".")[:2]
+    path = out / f"torch-{major}.{minor}.json"
+    base_path = out / f"torch-{BASE[0]}.{BASE[1]}.json"
+    base = json.loads(base_path.read_text("utf-8")) if base_path.is_file() else {}
+    is_base = path == base_path
+    old = json.loads(path.read_text("utf-8")) if reread else None
+    if old is not None and not is_base:
+        old = {name: delta.apply(name, base, old) for name in RUN} | {"meta": old["meta"]}
+    found = sections(site, old)
+    path.write_text(write.text(found if is_base else delta.between(base, found)), "utf-8")
+    return path
 
 
 def installed() -> Path:

@@ -1,15 +1,19 @@
-"""`rules/torch-X.Y.json` -> what the checks ask about one torch version. Reads each section when it is first asked for; no torch."""
+"""`rules/torch-X.Y.json` -> what the checks ask about one torch version. Reads each section when it is first asked
+for; no torch."""
 
 from __future__ import annotations
 
 import functools
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 KNOWN: tuple[tuple[int, int], ...] = ((2, 11), (2, 12), (2, 13), (2, 14), (2, 15))
-_GROUPED = frozenset({"returns", "dtype", "tags", "dynamo"})
+BASE = (2, 13)
+"""The version whose file is whole; the others hold what differs from it."""
+GROUPED = frozenset({"returns", "dtype", "rank", "tags", "dynamo"})
 _TENSOR_BASES = ("torch.Tensor", "torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer")
 
 
@@ -30,8 +34,20 @@ class _File:
         return section
 
 
+@dataclass(frozen=True)
+class ModuleClass:
+    """A class of `torch.nn`: `category` (rnn, cell, container, loss, norm, conv, lazy, ...), the kind its call
+    gives (`any`: not
+    known, `same`: its input's, `call`: its last element's), its constructor's parameters in order."""
+
+    category: str
+    forward: str
+    parameters: tuple[str, ...]
+
+
 class TorchData:
-    """What is known of one torch version. Every question takes qualified names (`torch.nn.functional.relu`, `torch.Tensor.max`,
+    """What is known of one torch version. Every question takes qualified names (`torch.nn.functional.relu`,
+    `torch.Tensor.max`,
     `time.time`, `builtins.print`) and answers None, or an empty collection, for a name the data does not have."""
 
     def __init__(self, version: tuple[int, int], path: Path, base: Path | None = None) -> None:
@@ -59,7 +75,8 @@ class TorchData:
         return _choose(choices, tuple(args or ()), dict(keywords or {}))
 
     def choices(self, qualname: str) -> tuple[tuple[str, int, str, str], ...]:
-        """(parameter, its position or -1, kind of value that selects or '', return kind); parameter '' is the plain call."""
+        """(parameter, its position or -1, kind of value that selects or '', return kind); parameter '' is the
+        plain call."""
         found = self._flat("choices", _tensor_name(qualname)) or ()
         return tuple((str(c[0]), int(c[1]), str(c[2]), str(c[3])) for c in found)
 
@@ -68,21 +85,30 @@ class TorchData:
         return tuple(str(self._flat("fields", _tensor_name(qualname)) or "").split())
 
     def dtype(self, qualname: str) -> str | None:
-        """Class of the result's dtype: bool, int, float, same (as the input), or one per part of a tuple, comma-separated."""
+        """Class of the result's dtype: bool, int, float, complex, same (as the input); comma-separated where the
+        parts of a tuple differ."""
         return self._get("dtype", qualname)
+
+    def rank(self, qualname: str) -> int | None:
+        """0 where a call with tensors alone (no dim) gives a 0-dim tensor, such as `x.sum()`."""
+        rank = self._get("rank", qualname)
+        return int(rank) if rank is not None else None
 
     # -- capture
     def tags(self, qualname: str) -> frozenset[str]:
-        """Subset of {"data_dependent_output", "dynamic_output_shape"}, whatever the call looks like (see `tag_condition`)."""
+        """Subset of {"data_dependent_output", "dynamic_output_shape"}, whatever the call looks like (see
+        `tag_condition`)."""
         value = self._get("tags", qualname)
         return frozenset({value.partition(" if ")[0]}) if value else frozenset()
 
     def tag_condition(self, qualname: str) -> str:
-        """When the tag holds: '' always; `repeats:tensor` that argument is one; `nargs=1` only one argument; `!num_classes` absent."""
+        """When the tag holds: '' always; `repeats:tensor` that argument is one; `nargs=1` only one argument;
+        `!num_classes` absent."""
         return (self._get("tags", qualname) or "").partition(" if ")[2]
 
     def dynamo_call(self, qualname: str) -> str | None:
-        """What Dynamo does with a call: `trace`, `skip` (breaks: marked as skipped), `refuse` (breaks otherwise); None: not known."""
+        """What Dynamo does with a call: `trace`, `skip` (breaks: marked as skipped), `refuse` (breaks otherwise);
+        None: not known."""
         value = self._dynamo(qualname)
         return value.partition(" ")[0] if value else None
 
@@ -90,15 +116,38 @@ class TorchData:
         """The GB id of the break that calling `qualname` gives, where it was measured or is implied."""
         return (self._dynamo(qualname) or "").partition(" ")[2] or None
 
-    def differs(self, name: str) -> Mapping[str, Any] | None:
-        """The version row of a construct or qualified name: engine -> what holds since or until which version."""
-        row: Mapping[str, Any] | None = self._flat("version_rows", name)
-        return row
+    def differs(self, name: str) -> tuple[Mapping[str, str], ...]:
+        """Rows of a construct or name whose verdict changed between versions: engine, verdict, since, until
+        (exclusive), gb."""
+        rows: Sequence[Mapping[str, str]] = self._flat("version_rows", name) or ()
+        return tuple(rows)
+
+    def verdicts(self, name: str) -> Mapping[str, str]:
+        """Engine -> GB id (or verdict, where there is no id) of the rows that hold in this version; {} where it is
+        fine."""
+        return {
+            row["engine"]: row.get("gb") or row["verdict"]
+            for row in self.differs(name)
+            if _version(row.get("since", "0.0")) <= self.version < _version(row.get("until", "99.0"))
+        }
 
     def gb(self, code: str) -> str | None:
         """Title of a graph-break id."""
         title: str | None = self._flat("gb", code)
         return title
+
+    def module(self, name: str) -> ModuleClass | None:
+        """A class of `torch.nn` by its bare name."""
+        entry = self._flat("modules", name)
+        if entry is None:
+            return None
+        category, forward, parameters = str(entry).split(" ")
+        return ModuleClass(category, forward, tuple(parameters.split(",")) if parameters else ())
+
+    def config(self, option: str) -> object:
+        """Default of an option of `torch._dynamo.config`; None where there is no such option (or its default is
+        computed)."""
+        return self._flat("config", option)
 
     def source(self, section: str) -> str:
         """How a section came about: `run`, `read`, `hand`, or `neighbour X.Y`."""
@@ -109,6 +158,10 @@ class TorchData:
         value = self._get("dynamo", qualname)
         if value is None and self._get("returns", qualname) is not None and qualname.startswith("torch."):
             return "trace"
+        scope = qualname
+        while value is None and "." in scope:
+            scope = scope.rpartition(".")[0]
+            value = self._flat("families", scope)
         return value
 
     def _get(self, section: str, qualname: str) -> str | None:
@@ -136,17 +189,22 @@ class TorchData:
 def load(version: tuple[int, int]) -> TorchData:
     """The data of `version`, or of the nearest version that has any."""
     nearest = min(max(version, KNOWN[0]), KNOWN[-1])
-    folder = _folder()
-    path, base = (folder / f"torch-{v[0]}.{v[1]}.json" for v in (nearest, (2, 13)))
+    path, base = (folder() / f"torch-{v[0]}.{v[1]}.json" for v in (nearest, BASE))
     if not path.is_file():
         path = base
     return TorchData(nearest, path, base if path != base else None)
 
 
-def _folder() -> Path:
+def folder() -> Path:
+    """Where the data files lie: in the package of an installed wheel, beside it in a checkout."""
     package = Path(__file__).parent.parent
     wheel = package / "_rules"
     return wheel if wheel.is_dir() else package.parent / "rules"
+
+
+def _version(text: str) -> tuple[int, int]:
+    major, _, minor = text.partition(".")
+    return int(major), int(minor)
 
 
 def _tensor_name(qualname: str) -> str:
@@ -158,7 +216,8 @@ def _tensor_name(qualname: str) -> str:
 def _choose(
     choices: Collection[tuple[str, int, str, str]], args: tuple[str | None, ...], keywords: dict[str, str | None]
 ) -> str | None:
-    """The first choice that the call selects, else the plain one; None where an argument of unknown kind could decide either way."""
+    """The first choice that the call selects, else the plain one; None where an argument of unknown kind could
+    decide either way."""
     plain: str | None = None
     doubt = False
     for names, index, wanted, kind in choices:

@@ -18,7 +18,8 @@ def text(sections: Mapping[str, Any]) -> str:
 
 
 def group(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, str]]:
-    """(qualified name, value) pairs -> scope -> value -> the bare names, spaced: a third of the size of one entry a name."""
+    """(qualified name, value) pairs -> scope -> value -> the bare names, spaced: a third of the size of one entry
+    a name."""
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for qualname, value in pairs:
         scope, _, name = qualname.rpartition(".")

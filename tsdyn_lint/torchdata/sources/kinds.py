@@ -7,14 +7,17 @@ import ast
 from tsdyn_lint.torchdata.sources.schema import Schema
 
 _NAMES = {
-    "Tensor": "tensor", "Self": "tensor", "S": "tensor", "Parameter": "tensor", "Buffer": "tensor", "Variable": "tensor",
+    "Tensor": "tensor", "Self": "tensor", "S": "tensor", "Parameter": "tensor", "Buffer": "tensor",
+    "Variable": "tensor",
     "_int": "int", "int": "int", "SymInt": "int", "builtins.int": "int",
     "_float": "float", "float": "float", "SymFloat": "float", "builtins.float": "float",
     "_bool": "bool", "bool": "bool", "SymBool": "bool", "builtins.bool": "bool",
     "_complex": "complex", "complex": "complex",
     "Number": "number", "IntLikeType": "int", "FloatLikeType": "float", "BoolLikeType": "bool",
-    "str": "str", "None": "none", "Size": "size", "_size": "size", "_dtype": "dtype", "dtype": "dtype", "_device": "device",
-    "device": "device", "_layout": "layout", "layout": "layout", "memory_format": "memory_format", "_qscheme": "qscheme",
+    "str": "str", "None": "none", "Size": "size", "_size": "size", "_dtype": "dtype", "dtype": "dtype",
+    "_device": "device",
+    "device": "device", "_layout": "layout", "layout": "layout", "memory_format": "memory_format",
+    "_qscheme": "qscheme",
     "Storage": "storage", "UntypedStorage": "storage", "TypedStorage": "storage", "ndarray": "ndarray",
     "Generator": "generator", "_C.Generator": "generator", "PackedSequence": "packed", "Module": "module",
     "ScriptModule": "module", "RecursiveScriptModule": "module", "ScriptFunction": "callable", "Callable": "callable",
@@ -24,7 +27,8 @@ _LISTS = {"list", "List", "Sequence", "Iterable"}
 
 
 def of_annotation(node: ast.expr | None, structs: dict[str, tuple[str, ...]]) -> str | None:
-    """The kind an annotation promises (`structs`: names of the fields of `torch.return_types`), None where it says nothing."""
+    """The kind an annotation promises (`structs`: names of the fields of `torch.return_types`), None where it says
+    nothing."""
     if node is None:
         return None
     if isinstance(node, ast.Constant):
@@ -89,9 +93,9 @@ def _union(kinds: list[str | None]) -> str | None:
 
 
 _SCHEMA = {
-    "Tensor": "tensor", "Tensor[]": "tuple[tensor,...]", "bool": "bool", "SymBool": "bool", "int": "int", "SymInt": "int",
-    "float": "float", "Scalar": "number", "ScalarType": "dtype", "QScheme": "qscheme", "Layout": "layout", "Device": "device",
-    "Tensor?": "tensor?",
+    "Tensor": "tensor", "Tensor[]": "tuple[tensor,...]", "bool": "bool", "SymBool": "bool", "int": "int",
+    "SymInt": "int", "float": "float", "Scalar": "number", "ScalarType": "dtype", "QScheme": "qscheme",
+    "Layout": "layout", "Device": "device", "Tensor?": "tensor?",
 }  # fmt: skip
 
 

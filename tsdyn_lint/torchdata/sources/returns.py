@@ -30,7 +30,7 @@ _FILES = {
     "torch.autograd": ("autograd/__init__.py",),
     "torch.autograd.functional": ("autograd/functional.py",),
     "torch.jit": (
-        "jit/__init__.py", "jit/_script.py:script,script_method,interface", "jit/_trace.py:trace,trace_module,is_tracing",
+        "jit/__init__.py", "jit/_script.py:script,script_method,interface", "jit/_trace.py:trace,trace_module",
         "jit/_freeze.py:freeze,optimize_for_inference,run_frozen_optimizations", "jit/_async.py:fork,wait",
         "jit/_serialization.py:save,load", "_jit_internal.py:export,unused,ignore,is_scripting",
     ),

@@ -61,7 +61,8 @@ def return_types(torch_dir: Path) -> dict[str, tuple[str, ...]]:
 
 
 def dispatches(tree: ast.Module) -> dict[str, tuple[str, int, str, str]]:
-    """`f = boolean_dispatch(arg_name=, arg_index=, if_true=, if_false=)`: name -> (argument, its index, if true, if false)."""
+    """`f = boolean_dispatch(arg_name=, arg_index=, if_true=, if_false=)`: name -> (argument, its index, if true,
+    if false)."""
     found: dict[str, tuple[str, int, str, str]] = {}
     for node in tree.body:
         if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)):

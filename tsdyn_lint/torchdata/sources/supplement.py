@@ -1,4 +1,5 @@
-"""Return kinds of what torch leaves without an annotation, read off its source by hand; the tests compare them with a real torch."""
+"""Return kinds of what torch leaves without an annotation, read off its source by hand; the tests compare them
+with a real torch."""
 
 from __future__ import annotations
 
@@ -21,14 +22,21 @@ def _each(scope: str, kind: str, names: str) -> dict[str, str | Choices]:
     return {f"{scope}.{name}": kind for name in names.split()}
 
 
+_ATLEAST: Choices = (("", -1, "", "tensor"), ("tensors", 0, "list", _MANY), ("tensors", 1, "", _MANY))
+
 RETURNS: dict[str, str | Choices] = {
     **_each("torch", "tensor", "block_diag cdist chain_matmul norm tensordot einsum istft"),
-    **_each("torch", _MANY, "broadcast_tensors meshgrid split unsafe_split split_with_sizes unsafe_split_with_sizes"),
+    **_each(
+        "torch",
+        _MANY,
+        "broadcast_tensors meshgrid split unsafe_split split_copy unbind_copy split_with_sizes unsafe_split_with_sizes",
+    ),
     **_each("torch", "bool", "is_tensor is_storage is_warn_always_enabled sym_not"),
     **_each("torch", "none", "set_printoptions set_default_device set_default_dtype set_default_tensor_type"),
     **_each("torch", "int", "sym_int"),
     **_each("torch", "float", "sym_float"),
     **_each("torch", "number", "sym_max sym_min sym_sum"),
+    "torch.histogramdd": "tuple[tensor,tuple[tensor,...]]",
     "torch.broadcast_shapes": "size",
     "torch.compile": "callable",
     "torch.load": "any",
@@ -36,9 +44,9 @@ RETURNS: dict[str, str | Choices] = {
     "torch.while_loop": "any",
     "torch.vmap": "callable",
     **_each("torch", "number", "sym_sqrt sym_ite sym_fresh_size"),
-    "torch.atleast_1d": (("", -1, "", "tensor"), ("tensors", 1, "", _MANY)),
-    "torch.atleast_2d": (("", -1, "", "tensor"), ("tensors", 1, "", _MANY)),
-    "torch.atleast_3d": (("", -1, "", "tensor"), ("tensors", 1, "", _MANY)),
+    "torch.atleast_1d": _ATLEAST,
+    "torch.atleast_2d": _ATLEAST,
+    "torch.atleast_3d": _ATLEAST,
     "torch.where": (("", -1, "", _MANY), ("input", 1, "", "tensor"), ("self", 1, "", "tensor")),
     "torch.nonzero": (("", -1, "", "tensor"), ("as_tuple", 1, "true", _MANY)),
     "torch.unique": _unique(2),

@@ -1,4 +1,5 @@
-"""Which calls read tensor data or have a size that depends on it: the tags of the operators, carried to the names people call."""
+"""Which calls read tensor data or have a size that depends on it: the tags of the operators, carried to the names
+people call."""
 
 from __future__ import annotations
 
