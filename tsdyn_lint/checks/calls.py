@@ -27,9 +27,18 @@ _GENERATOR: dict[str, frozenset[Engine]] = {
     "torch.random.get_rng_state": frozenset({D, S}),
     "torch.random.set_rng_state": frozenset({D, S}),
 }
+_TORCHSCRIPT = tuple(f"torch.jit.{name}" for name in "ScriptModule fork wait isinstance script trace".split())
 _DRAWS = {"rand": 0, "randn": 0, "random": 0, "random_sample": 0, "sample": 0, "ranf": 0, "uniform": 2, "normal": 2,
           "randint": 2, "choice": 1}  # fmt: skip
 """NumPy functions that Dynamo traces, and the most positional arguments with which they return one number."""
+
+
+@check("TSD319", "call", targets=_TORCHSCRIPT)
+def jit_in_forward(event: Event) -> set[Engine] | None:
+    target = event.facts["target"]
+    if target == "torch.jit.ScriptModule":
+        return {D, E}
+    return {D} if target in _TORCHSCRIPT else None
 
 
 @check("TSD323", "method", targets=tuple(f"torch.Tensor.{name}" for name in _STORAGE))

@@ -36,7 +36,7 @@ def global_write(event: Event) -> set[Engine] | None:
     facts = event.facts
     if facts["owner"] != "global" or "container" in facts:
         return None
-    return ({R} if facts["form"] == "augment" else set()) | {S} | _frozen(event)
+    return ({R} if facts["form"] == "augment" else set()) | _frozen(event)
 
 
 @check("TSD404", "write")

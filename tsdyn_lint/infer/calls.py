@@ -188,6 +188,10 @@ class Calls(Statements):
             if node is not None:
                 self.emit("call", node, None, target="torch.compiler.<disabled>", function=function.qualname)
             engines = engines - _DYNAMO
+        if "torch.library.custom_op" in names and node is not None:
+            if not any(f"{function.name}.register_fake" in line for line in function.module.tree.lines):
+                self.emit("call", node, None, target="torch.library.<custom op without fake>", function=function.name)
+            engines = engines & frozenset({Engine.SCRIPT})
         if names & {
             "torch.jit.script",
             "torch.jit.script_if_tracing",

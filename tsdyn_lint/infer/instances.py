@@ -282,6 +282,8 @@ class Instances(Calls):
             return self.call_builtin_module(owner, args, node)
         for value in args.all():
             self.use(value, "arg", node)
+        if owner.outside == "torch.jit.ScriptModule":
+            self.emit("call", node, None, target=owner.outside)
         return unknown(*args.all())
 
     def call_builtin_module(self, owner: Instance, args: Args, node: cst.CSTNode) -> Value:

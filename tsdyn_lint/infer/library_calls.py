@@ -195,7 +195,11 @@ class LibraryCalls(BuiltinCalls):
             first = args.get(0)
             if dotted in ("torch.jit.script", "torch.jit.trace") and self.wanted(dotted):
                 self.emit("call", node, None, sub=dotted, target=dotted)
+            if dotted in ("torch.jit.script", "torch.jit.trace") and isinstance(first, Instance):
+                return Instance(None, "torch.jit.ScriptModule", is_module=True)
             return first if first is not None else UNKNOWN
+        if dotted.startswith("torch.optim.") and short[:1].isupper():
+            return Instance(None, dotted)
         if dotted.startswith(contexts.DISABLERS) or dotted == "torch.compiler.<disabled>":
             if dotted == "torch.compiler.<disabled>":
                 self.emit("call", node, None, sub=dotted, target=dotted, function="")

@@ -163,6 +163,8 @@ class Statements(Expressions):
     def returned(self, node: cst.Return) -> bool:
         value = self.expr(node.value) if node.value is not None else NOTHING
         self.use(value, "return", node)
+        if not self.frame.stack and any(isinstance(option, Mapping) for option in options(value)):
+            self.emit("return", node, None, form="dict")
         self.frame.returns.append(value)
         return False
 
