@@ -7,7 +7,9 @@ import time
 
 import pytest
 
+from tsdyn_lint.torchdata import delta
 from tsdyn_lint.torchdata.load import TorchData, folder, load
+from tsdyn_lint.torchdata.sources import schema
 
 
 @pytest.fixture(scope="module")
@@ -181,3 +183,51 @@ def test_loading_is_cheap(data: TorchData) -> None:
     fresh.dynamo_call("time.time")
     fresh.tags("torch.where")
     assert time.process_time() - start < 0.05
+
+
+def test_a_delta_gives_back_what_it_was_made_from() -> None:
+    base = {
+        "returns": {"torch": {"tensor": "abs relu", "int": "numel"}},
+        "config": {"a": 1, "b": 2},
+        "meta": {"torch": "1"},
+    }
+    other = {
+        "returns": {"torch": {"tensor": "abs new"}, "torch.fft": {"tensor": "fft"}},
+        "config": {"a": 1},
+        "meta": {},
+    }
+    changes = delta.between(base, other)
+    assert changes["returns"] == {
+        "torch.relu": None,
+        "torch.numel": None,
+        "torch.new": "tensor",
+        "torch.fft.fft": "tensor",
+    }
+    assert changes["config"] == {"b": None}
+    assert changes["meta"] == {}
+    assert delta.apply("returns", base, changes) == other["returns"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "keyword_only", "returns"),
+    [
+        (
+            "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+            "self dim keepdim",
+            "",
+            "values indices",
+        ),
+        ("add_(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)", "self other alpha", "alpha", ""),
+        ("aten::split(str self, str? separator=None, int max=-1) -> str[]", "self separator max", "", ""),
+        ("backward(Tensor self) -> ()", "self", "", None),
+    ],
+)
+def test_schema(text: str, names: str, keyword_only: str, returns: str | None) -> None:
+    found = schema.parse(text)
+    assert [a.name for a in found.args] == names.split()
+    assert [a.name for a in found.args if a.keyword_only] == keyword_only.split()
+    if returns is None:
+        assert found.returns == ()
+    else:
+        assert [n for _, n in found.returns if n] == returns.split()
+    assert "!" not in "".join(a.type for a in found.args)

@@ -30,22 +30,30 @@ RUN = ("dtype", "dynamo", "rank")
 """Sections that running torch gives."""
 
 
-def sections(site: Path, old: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Everything about the torch that is installed in `site`: what is read, and what has to be run unless `old`
-    has it."""
+def sections(site: Path) -> dict[str, Any]:
+    """Everything about the torch that is installed in `site`: what is read and what has to be run."""
     found = read(site)
-    found["source"] |= dict.fromkeys(RUN, "run")
-    if old is not None:
-        found["meta"] = old["meta"]
-        return found | {name: old[name] for name in RUN}
     operators = natives.read(site)
     calls = returns.collect(site / "torch", operators)
     dtypes, ranks = sample.collect(operators)
     dynamo = rules.collect(calls.known, set(calls.kinds) | set(calls.choices))
+    found["source"] |= dict.fromkeys(RUN, "run")
     found["meta"] |= {"python": platform.python_version()[:4], "numpy": importlib.metadata.version("numpy")}
     return found | {
         name: write.group(values.items()) for name, values in zip(RUN, (dtypes, dynamo, ranks), strict=True)
     }
+
+
+def kept(site: Path, old: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
+    """As `sections`, but what has to be run is taken from the version's `old` file, or from the base if it has none."""
+    found = read(site)
+    is_base = old.get("meta") == base.get("meta")
+    if old:
+        found["meta"] = old["meta"] | found["meta"]
+        found["source"] |= {name: old["source"][name] for name in RUN}
+    else:
+        found["source"] |= dict.fromkeys(RUN, f"neighbour {base['meta']['torch']}")
+    return found | {name: base[name] if is_base else delta.apply(name, base, old) for name in RUN}
 
 
 def read(site: Path) -> dict[str, Any]:
@@ -95,26 +103,21 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder of the data files")
-    parser.add_argument(
-        "--reread", action="store_true", help="keep the sections that take running torch, which takes minutes"
-    )
+    parser.add_argument("--site", type=Path, help="read this folder with an unpacked wheel, run nothing")
+    parser.add_argument("--reread", action="store_true", help="run nothing: that takes minutes")
     options = parser.parse_args()
-    print(generate(installed(), options.out, reread=options.reread))
+    run = not (options.reread or options.site)
+    print(generate(options.site or installed(), options.out, run=run))
 
 
-def generate(site: Path, out: Path, *, reread: bool = False) -> Path:
-    """Writes the file of the torch installed in `site`: whole for the base version, else what differs from the
-    base in `out`."""
+def generate(site: Path, out: Path, *, run: bool = True) -> Path:
+    """Writes the file of the torch in `site`: whole for the base version, else what differs from the base in `out`."""
     major, minor = version(site / "torch").split(".")[:2]
     path = out / f"torch-{major}.{minor}.json"
     base_path = out / f"torch-{BASE[0]}.{BASE[1]}.json"
-    base = json.loads(base_path.read_text("utf-8")) if base_path.is_file() else {}
-    is_base = path == base_path
-    old = json.loads(path.read_text("utf-8")) if reread else None
-    if old is not None and not is_base:
-        old = {name: delta.apply(name, base, old) for name in RUN} | {"meta": old["meta"]}
-    found = sections(site, old)
-    path.write_text(write.text(found if is_base else delta.between(base, found)), "utf-8")
+    old, base = (json.loads(p.read_text("utf-8")) if p.is_file() else {} for p in (path, base_path))
+    found = sections(site) if run else kept(site, old, base)
+    path.write_text(write.text(found if path == base_path else delta.between(base, found)), "utf-8")
     return path
 
 

@@ -12,10 +12,10 @@ import signal
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
-_SECONDS = 60
+_SECONDS, _GROUP = 120, 8
 _PRELUDE = """
 import {imports}
 import torch
@@ -47,11 +47,11 @@ def probe(x, ints, mod, obj, xs, d, n, s):
 _MODULES = (
     "abc ast array asyncio atexit base64 bisect cmath collections concurrent.futures contextlib "
     "contextvars copy csv ctypes "
-    "dataclasses datetime decimal enum fnmatch fractions functools gc getpass glob hashlib heapq "
+    "dataclasses datetime decimal enum fnmatch fractions functools gc getpass glob hashlib html heapq "
     "importlib.util inspect io "
     "itertools json locale logging math multiprocessing numbers numpy operator os pathlib pickle platform "
     "pprint queue random re "
-    "secrets shutil socket statistics string struct subprocess sys tempfile textwrap threading time "
+    "secrets shlex shutil socket statistics string struct subprocess sys tempfile textwrap threading time "
     "timeit traceback types typing "
     "uuid warnings weakref zlib torch.utils.checkpoint torch.nested torch.distributions torch.optim "
     "torch.utils.dlpack torch.testing "
@@ -75,23 +75,35 @@ class _Tap(logging.Handler):
                 self.breaks.append(f"GB{found[1]}" if found else "GB")
 
 
-def observe(statements: list[str]) -> list[str]:
+def observe(statements: list[str], likely: Collection[str] = ()) -> list[str]:
     """Per statement: `ok`, the first GB id, `eager:Error` where it fails without Dynamo, `raise:Error` where only
-    with it,
-    `dies` where the process ends or hangs (the rest then goes to a fresh one)."""
+    with it, `dies` where the process ends or hangs.
+
+    Statements in `likely` are expected to be fine: they are compiled several at a time, and one by one only where such
+    a group is not.
+    """
+    outcomes: dict[str, str] = {}
+    together = [code for code in statements if code in likely]
+    groups = [together[i : i + _GROUP] for i in range(0, len(together), _GROUP)]
+    groups += [[code] for code in statements if code not in likely]
     command = [sys.executable, "-m", "tsdyn_lint.torchdata.sources.observe"]
-    found: list[str] = []
-    while len(found) < len(statements):
-        rest = json.dumps(statements[len(found) :])
-        run = subprocess.run(command, input=rest, stdout=subprocess.PIPE, text=True, check=False)
-        found += run.stdout.splitlines()
-        if run.returncode:
-            found.append("dies")
-    return found
+    while groups:
+        run = subprocess.run(command, input=json.dumps(groups), stdout=subprocess.PIPE, text=True, check=False)
+        done = [line.split("\t") for line in run.stdout.splitlines()]
+        for group, found in zip(groups, done, strict=False):
+            outcomes.update(zip(group, found, strict=True))
+        groups = groups[len(done) :]
+        if run.returncode and groups:
+            died = groups.pop(0)
+            if len(died) == 1:
+                outcomes[died[0]] = "dies"
+            else:
+                groups = [[code] for code in died] + groups
+    return [outcomes[code] for code in statements]
 
 
-def _serve(statements: list[str], write: Callable[[str], object]) -> None:
-    """Write an outcome a line, as they come."""
+def _serve(groups: list[list[str]], write: Callable[[str], object]) -> None:
+    """Write the outcomes of a group as a line, tabs between, as they come."""
     import torch
 
     tap = _Tap()
@@ -102,9 +114,13 @@ def _serve(statements: list[str], write: Callable[[str], object]) -> None:
     torch.set_num_threads(1)
     names: dict[str, Any] = {}
     exec(_PRELUDE.format(imports=_MODULES.replace(" ", ", ")), names)
-    for code in statements:
+    for group in groups:
         signal.alarm(_SECONDS)
-        write(_one(torch, code, names, tap) + "\n")
+        outcomes = [_one(torch, "; ".join(group), names, tap)]
+        if len(group) > 1:
+            fine = outcomes == ["ok"]
+            outcomes = ["ok"] * len(group) if fine else [_one(torch, code, names, tap) for code in group]
+        write("\t".join(outcomes) + "\n")
 
 
 def _one(torch: Any, code: str, names: dict[str, Any], tap: _Tap) -> str:
@@ -142,7 +158,7 @@ def _inputs(torch: Any, scope: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """JSON list of statements on standard input -> an outcome a line on standard output."""
+    """JSON list of groups of statements on standard input -> a line of outcomes a group on standard output."""
     out = sys.stdout
     _serve(json.load(sys.stdin), lambda line: (out.write(line), out.flush()))
 

@@ -138,9 +138,8 @@ def _choices(overloads: list[tuple[stubs.Signature, str]]) -> list[Choice]:
                 annotation = kinds.of_annotation(
                     ast.parse(signature.annotations[index] or "object", mode="eval").body, {}
                 )
-                choice = (name, index, annotation or "", kind)
-                if choice not in choices:
-                    choices.append(choice)
+                if (name, index, kind) not in [(c[0], c[1], c[3]) for c in choices]:
+                    choices.append((name, index, annotation or "", kind))
                 break
     return choices
 

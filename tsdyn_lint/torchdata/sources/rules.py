@@ -9,6 +9,7 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
+from tsdyn_lint.torchdata.load import BASE, load
 from tsdyn_lint.torchdata.sources import observe, probes
 
 # Modules whose public functions are looked up one by one
@@ -33,8 +34,12 @@ def collect(known: Iterable[str], returned: set[str]) -> dict[str, str]:
     found = dict(_torch(sorted(known), returned))
     found.update(_stdlib())
     found.update(_numpy())
-    found.update(_probed(returned))
-    return found
+    found.update(_probed())
+    return {
+        name: verdict
+        for name, verdict in found.items()
+        if verdict != _TRACE or name not in returned or not name.startswith("torch.")
+    }
 
 
 def _torch(known: list[str], returned: set[str]) -> Iterable[tuple[str, str]]:
@@ -102,22 +107,20 @@ def _numpy() -> dict[str, str]:
     return found
 
 
-def _probed(returned: set[str]) -> dict[str, str]:
+def _probed() -> dict[str, str]:
     """What really compiling a call gave."""
     rows = probes.table()
+    base = load(BASE)
+    likely = {code for name, code in rows if base.dynamo_call(name) == "trace"}
     found: dict[str, str] = {}
-    for (name, _), outcome in zip(rows, observe.observe([code for _, code in rows]), strict=True):
+    for (name, _), outcome in zip(rows, observe.observe([code for _, code in rows], likely), strict=True):
         if outcome == "ok":
             found[name] = _TRACE
         elif outcome.startswith("GB"):
             found[name] = f"{'skip' if outcome in _SKIPS else 'refuse'} {outcome}".strip()
         elif outcome.startswith(("raise:", "dies")):
             found[name] = "raise"
-    return {
-        name: value
-        for name, value in found.items()
-        if value != _TRACE or name not in returned or not name.startswith("torch.")
-    }
+    return found
 
 
 _SKIPS = ("GB0007", "GB0008", "GB0098", "GB0099")
