@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tsdyn_lint.config import Settings
-from tsdyn_lint.findings import Confidence, Engine, Finding, Location, Severity
+from tsdyn_lint.findings import Engine, Finding, Location
+from tsdyn_lint.problems import internal_error
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.source import Source, check_syntax
 
@@ -105,19 +105,6 @@ def default_jobs() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def internal_error(path: Path, problem: BaseException) -> Finding:
-    """`TSD099` for a file, naming the exception and the line of ours that raised it; `-v` prints the traceback."""
-    if os.environ.get("TSDYN_LINT_TRACEBACK"):
-        traceback.print_exception(problem)
-    last = traceback.extract_tb(problem.__traceback__)[-1:]
-    where = f" ({Path(last[0].filename).name}:{last[0].lineno})" if last else ""
-    message = f"internal error: {type(problem).__name__}: {problem}{where}"
-    start = Location(1, 1)
-    return Finding(
-        "TSD099", "internal-error", message, Severity.ERROR, str(path), start, start, confidence=Confidence.CERTAIN
-    )
 
 
 def _judge_chunks(chunks: list[list[Source]], settings: Settings, rulebook: RuleBook, jobs: int) -> Iterator[Judgement]:

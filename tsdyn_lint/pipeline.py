@@ -8,10 +8,11 @@ from pathlib import Path
 
 from tsdyn_lint.config import Settings
 from tsdyn_lint.findings import Engine, Finding
-from tsdyn_lint.infer.entries import walk
+from tsdyn_lint.infer.entries import Entry, walk
 from tsdyn_lint.match import matcher
 from tsdyn_lint.parse import ParseFailure
-from tsdyn_lint.resolve import Function, Module, Program
+from tsdyn_lint.problems import internal_error
+from tsdyn_lint.resolve import Program
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.source import Source, read_source, syntax_finding
 from tsdyn_lint.torchdata.load import load
@@ -38,18 +39,20 @@ def analyse(files: Sequence[Source], settings: Settings, rulebook: RuleBook) -> 
     given = {source.path: source for source in files}
     program = Program(lambda path: _text(path, given))
     findings: list[Finding] = []
-    modules: list[Module] = []
     for source in files:
         if source.error is not None:
             findings.append(source.error)
             continue
         try:
-            modules.append(program.load(source.path))
+            program.linted.append(program.load(source.path))
         except ParseFailure as failure:
             findings.append(syntax_finding(source.path, failure.message, failure.row, failure.column))
     rules = matcher(rulebook)
-    errors: list[tuple[Function, BaseException]] = []
-    events = walk(program, modules, load(settings.torch_version), rules.wants, lambda f, e: errors.append((f, e)))
+
+    def fail(entry: Entry, error: Exception) -> None:
+        findings.append(internal_error(entry.function.module.path, error, f"walking {entry.name}"))
+
+    events = walk(program, load(settings.torch_version), rules.wants, fail)
     findings += rules.findings(events, engines, settings.torch_version)
     return Analysis(findings, engines, "asked for", program.dependencies(), frozenset(program.missing))
 

@@ -99,28 +99,22 @@ class Walk(LibraryCalls):
 
 
 def walk(
-    program: Program,
-    modules: list[Module],
-    torch: TorchData,
-    wanted: Callable[[str], bool],
-    fail: Callable[[Function, BaseException], None],
+    program: Program, torch: TorchData, wanted: Callable[[str], bool], fail: Callable[[Entry, Exception], None]
 ) -> list[Event]:
-    """Events of everything that captures reach from the entry points of `modules`. `fail` hears of an entry's internal error."""
+    """Events of everything that captures reach from the entry points of the linted modules.
+
+    `fail` hears of an error of ours: it costs that entry point, and no other.
+    """
     walker = Walk(program, torch, wanted)
-    for module in modules:
+    for module in program.linted:
         for entry in entries(program, module):
-            walker.steps = 0
             try:
                 entry.run(walker)
             except OutOfBudget:
                 pass
-            except RecursionError as error:
-                fail(entry.function, error)
             except Exception as error:
-                fail(entry.function, error)
-            walker._active.clear()
-            walker.muted = 0
-            walker._building.clear()
+                fail(entry, error)
+            walker.start_afresh()
     for event in walker.events.values():
         if event.kind == "write" and "state" in event.facts:
             event.facts["reads"] = walker.read_kinds(*event.facts["state"])
@@ -176,7 +170,6 @@ class Entry:
 
 def entries(program: Program, module: Module) -> Iterator[Entry]:
     """The entry points of one file."""
-    subclasses = program.subclasses_known()
     named = captures(module)
     any_class = False
     for cls in module.classes:
@@ -186,7 +179,7 @@ def entries(program: Program, module: Module) -> Iterator[Entry]:
         if not isinstance(forward, Function):
             continue
         any_class = True
-        if cls in subclasses and _is_abstract(cls):
+        if program.has_subclasses(cls) and _is_abstract(cls):
             continue
         if forward.decorator_names & _IGNORED:
             continue

@@ -74,6 +74,12 @@ class Instances(Calls):
         self._annotations: dict[tuple[int, int], Value] = {}
         self._building: set[int] = set()
 
+    def start_afresh(self) -> None:
+        """Ready for the next entry point, also after an error in the middle of the last one."""
+        self.steps = self.muted = 0
+        self._active.clear()
+        self._building.clear()
+
     # --- building
 
     def instantiate(self, cls: Class, args: Args, node: cst.CSTNode | None) -> Value:
@@ -364,7 +370,7 @@ class Instances(Calls):
             for b in self.program.outside_bases(cls)
         ):
             return UNKNOWN
-        if cls in self.program.subclasses_known() and not cls.methods.get("forward") and self.program.is_nn_module(cls):
+        if self.program.has_subclasses(cls) and not cls.methods.get("forward") and self.program.is_nn_module(cls):
             return UNKNOWN
         with self.quietly(), self.inside(self.frame or _nowhere(cls)):
             if self.frame is None:

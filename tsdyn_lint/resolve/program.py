@@ -35,6 +35,9 @@ class Program:
         self._roots: dict[Path, Path] = {}
         self._is_folder: dict[tuple[Path, str], bool] = {}
         self._mro: dict[Class, tuple[Class | str, ...]] = {}
+        self.linted: list[Module] = []
+        """The modules whose entry points are judged."""
+        self._derived_from: set[Class | str] | None = None
         self.read_by: dict[Path, set[Path]] = {}
         """For each module's file, the files that were looked up from it."""
         self.missing: set[Path] = set()
@@ -245,15 +248,13 @@ class Program:
         """Dotted names of the bases that the program does not contain."""
         return tuple(b for b in self.mro(cls) if isinstance(b, str))
 
-    def subclasses_known(self) -> dict[Class, list[Class]]:
-        """Direct and indirect subclasses among the loaded modules."""
-        table: dict[Class, list[Class]] = {}
-        for module in self.loaded():  # following bases may load more
-            for cls in module.classes:
-                for base in self.mro(cls)[1:]:
-                    if isinstance(base, Class):
-                        table.setdefault(base, []).append(cls)
-        return table
+    def has_subclasses(self, cls: Class) -> bool:
+        """Whether a class of the linted files derives from this one."""
+        if self._derived_from is None:
+            self._derived_from = {
+                base for module in self.linted for other in module.classes for base in self.mro(other)[1:]
+            }
+        return cls in self._derived_from
 
 
 __all__ = ["Assigned", "Class", "Definition", "Function", "Imported", "Module", "Program"]
