@@ -77,6 +77,7 @@ class Tree:
 
     def __init__(self, text: str) -> None:
         """Raises ParseFailure."""
+        self.text = text
         self.lines: Sequence[str] = _LINE.findall(text)
         self._bodies: dict[int, _Body] = {}
         self._pieces: dict[int, Piece] = {}

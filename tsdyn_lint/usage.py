@@ -22,6 +22,8 @@ CAPTURES: dict[str, frozenset[Engine]] = {
     "torch.jit.trace": frozenset({Engine.TRACE}),
     "torch.jit.trace_module": frozenset({Engine.TRACE}),
     "torch.export.export": frozenset({Engine.EXPORT}),
+    "torch.export.draft_export": frozenset({Engine.EXPORT}),
+    "torch.export.export_for_training": frozenset({Engine.EXPORT}),
 }
 _MAYBE = re.compile(
     rb"\btorch\s*\.\s*(?:compile|jit|export|_dynamo)\b"
@@ -30,13 +32,18 @@ _MAYBE = re.compile(
 )
 
 
+def may_capture(data: bytes) -> bool:
+    """Whether a file's bytes could hold a capture: the cheap test before `ast`."""
+    return b"torch" in data and _MAYBE.search(data) is not None
+
+
 def captures_used(data: bytes) -> frozenset[str]:
     """Dotted names of the captures that a file's code calls, decorates with or hands on.
 
     Bytes decide first, as most files hold no such word; then `ast` follows the file's own imports, so that comments,
     strings and another library's `compile` do not count. A file that does not parse uses none.
     """
-    if b"torch" not in data or not _MAYBE.search(data):
+    if not may_capture(data):
         return frozenset()
     import ast
     import warnings

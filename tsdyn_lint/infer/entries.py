@@ -19,17 +19,8 @@ from tsdyn_lint.infer.values import NOTHING, UNKNOWN, Const, Either, Func, Mappi
 from tsdyn_lint.infer.walk import OutOfBudget, _level
 from tsdyn_lint.resolve import Class, Function, Imported, Module, Program
 from tsdyn_lint.torchdata.load import TorchData
+from tsdyn_lint.usage import CAPTURES, may_capture
 
-CAPTURES = {
-    "torch.compile": frozenset({Engine.DYNAMO, Engine.RECOMPILE}),
-    "torch.jit.script": frozenset({Engine.SCRIPT}),
-    "torch.jit.trace": frozenset({Engine.TRACE}),
-    "torch.jit.trace_module": frozenset({Engine.TRACE}),
-    "torch.export.export": frozenset({Engine.EXPORT}),
-    "torch.export.draft_export": frozenset({Engine.EXPORT}),
-    "torch.export.export_for_training": frozenset({Engine.EXPORT}),
-    "torch._dynamo.optimize": frozenset({Engine.DYNAMO, Engine.RECOMPILE}),
-}
 _SCRIPTED = frozenset({"torch.jit.script", "torch.jit.script_if_tracing"})
 _IGNORED = frozenset({"torch.jit.ignore", "torch.jit.unused"})
 
@@ -47,7 +38,7 @@ class Capture:
 def captures(module: Module) -> list[Capture]:
     """The capture calls and decorators of a file, wherever they stand."""
     syntax = module.tree.syntax
-    if syntax is None:
+    if syntax is None or not may_capture(module.tree.text.encode()):
         return []
     found = []
     for node in ast.walk(syntax):

@@ -110,6 +110,9 @@ class Expressions(Core):
         return Scalar("number", "constant")
 
     def string(self, node: cst.SimpleString | cst.ConcatenatedString) -> Value:
+        if isinstance(node, cst.SimpleString) and node.value[0] in "\"'" and "\\" not in node.value:
+            quotes = 3 if node.value[:3] in ('"""', "'''") else 1
+            return Const(node.value[quotes:-quotes])
         try:
             text = node.evaluated_value
         except Exception:

@@ -65,7 +65,7 @@ class Statements(Expressions):
         return not (isinstance(value, Outside) and value.dotted == "<never returns>")
 
     def assign(self, node: cst.Assign) -> bool:
-        read_before = self.reads_so_far()
+        read_before = self.reads_so_far() if self.tracked else {}
         value = self.expr(node.value)
         for target in node.targets:
             if self.tracked and isinstance(target.target, cst.Attribute):
