@@ -50,6 +50,9 @@ def analyse(files: Sequence[Source], settings: Settings, rulebook: RuleBook) -> 
     rules = matcher(rulebook)
 
     def fail(entry: Entry, error: Exception) -> None:
+        if isinstance(error, ParseFailure):  # newer syntax than libcst reads, in a body that was left for later
+            findings.append(syntax_finding(entry.function.module.path, error.message, error.row, error.column))
+            return
         findings.append(internal_error(entry.function.module.path, error, f"walking {entry.name}"))
 
     events = walk(program, load(settings.torch_version), rules.wants, fail)

@@ -175,10 +175,10 @@ def entries(program: Program, module: Module) -> Iterator[Entry]:
         if forward.decorator_names & _IGNORED:
             continue
         yield Entry(forward, cls)
-    by_name = {c.name: c for c in named if c.name}
     any_function = False
-    for function in module.functions:
-        if function.name in by_name or function.decorator_names & CAPTURES.keys():
+    for name in sorted({c.name for c in named}):
+        function = module.symbols.get(name)
+        if isinstance(function, Function):
             any_function = True
             scripted = bool(function.decorator_names & _SCRIPTED)
             yield Entry(function, None, CERTAIN, frozenset({Engine.SCRIPT}) if scripted else ALL_ENGINES)

@@ -891,7 +891,7 @@ class Expressions(Core):
         return result
 
     def lambda_(self, node: cst.Lambda) -> Value:
-        function = Function("<lambda>", node, self.frame.function.module, None, self.frame.function, self.frame.piece)
+        function = Function("<lambda>", node, self.frame.function.module, self.frame.piece, None, self.frame.function)
         return Func(function, None, self.frame.env)
 
     def walrus(self, node: cst.NamedExpr) -> Value:

@@ -191,7 +191,7 @@ class Statements(Expressions):
 
     def function(self, node: cst.FunctionDef) -> bool:
         function = Function(
-            node.name.value, node, self.frame.function.module, None, self.frame.function, self.frame.piece
+            node.name.value, node, self.frame.function.module, self.frame.piece, None, self.frame.function
         )
         value: Value = Func(function, None, self.frame.env)
         for decorator in reversed(node.decorators):

@@ -192,7 +192,7 @@ class Either:
     src: frozenset[Event] = NONE
 
 
-Value = Union[
+Value = Union[  # noqa: UP007 - some of the parts are evaluated late
     Unknown, Const, Scalar, Flag, Tensor, Seq, Mapping, Instance, Func, ClassRef, ModuleRef, Outside, Method, Partial,
     SuperRef, SliceValue, Either,
 ]  # fmt: skip

@@ -156,18 +156,8 @@ class Core:
         if isinstance(found, Module):
             return ModuleRef(found)
         if isinstance(found, Assigned):
-            return self.assigned_value(found, self._owner(found, module, name), name)
+            return self.assigned_value(found, found.module, name)
         return UNKNOWN
-
-    def _owner(self, found: Assigned, module: Module, name: str) -> Module:
-        """The module whose scope an assigned name's expressions are evaluated in."""
-        here = module.symbols.get(name)
-        if here is found:
-            return module
-        for other in self.program.loaded():
-            if other.symbols.get(name) is found:
-                return other
-        return module
 
     def assigned_value(
         self, found: Assigned, module: Module, name: str, cls: Class | None = None, owner: str = "global"
@@ -347,7 +337,7 @@ def _hypothesis(value: Value) -> Hypothesis | None:
 def _level(module: Module, cls: Class | None) -> Function:
     """A stand-in function for code at module or class level."""
     node = cst.Lambda(params=cst.Parameters(), body=cst.Name("None"))
-    return Function(cls.qualname if cls else "<module>", node, module)
+    return Function(cls.qualname if cls else "<module>", node, module, module.tree.skeleton)
 
 
 __all__ = ["NOTHING", "Core", "OutOfBudget", "Step", "Unknown"]

@@ -113,10 +113,6 @@ class Program:
             self.missing.update(self._absent(folder, head, relative))
         return None
 
-    def loaded(self) -> list[Module]:
-        """The modules read so far."""
-        return [m for m in self._by_path.values() if isinstance(m, Module)]
-
     def _absent(self, folder: Path, head: str, relative: Path) -> Iterable[Path]:
         """The shallowest paths whose appearance could make a lookup succeed."""
         top = folder / head

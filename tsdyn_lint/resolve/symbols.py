@@ -9,7 +9,7 @@ from pathlib import Path
 
 import libcst as cst
 
-from tsdyn_lint.parse import Piece, Tree
+from tsdyn_lint.parse import Piece, Tree, marked_row
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class Imported:
 class Assigned:
     """A name bound by assignment: the expressions it may hold, in source order, and its annotation."""
 
+    module: Module
     values: list[cst.BaseExpression] = field(default_factory=list)
     annotation: cst.BaseExpression | None = None
 
@@ -34,10 +35,10 @@ class Function:
     name: str
     node: cst.FunctionDef | cst.Lambda
     module: Module
+    header_piece: Piece
+    """The tree that the header is in."""
     cls: Class | None = None
     outer: Function | None = None
-    piece: Piece | None = None
-    """The tree that the header belongs to (the skeleton, or an outer body)."""
 
     @cached_property
     def qualname(self) -> str:
@@ -63,11 +64,7 @@ class Function:
         """Statements and the tree they are in; parsed on first use."""
         if isinstance(self.node, cst.Lambda):
             return (), self.header_piece
-        return self.module.tree.body(self.node) if self.piece is None else (self.node.body.body, self.piece)
-
-    @property
-    def header_piece(self) -> Piece:
-        return self.piece or self.module.tree.skeleton
+        return self.module.tree.body(self.node, self.header_piece)
 
     @cached_property
     def is_static(self) -> bool:
@@ -92,6 +89,7 @@ class Class:
     name: str
     node: cst.ClassDef
     module: Module
+    piece: Piece
     outer: Class | None = None
     methods: dict[str, Function] = field(default_factory=dict)
     assigned: dict[str, Assigned] = field(default_factory=dict)
@@ -109,6 +107,34 @@ class Class:
 Symbol = Imported | Assigned | Function | Class
 
 
+class Symbols:
+    """The names of a module. A definition is parsed when its name is first looked up."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._known: dict[str, Symbol] = {}
+        self._waiting: dict[str, list[int]] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known or name in self._waiting
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._known, **self._waiting})
+
+    def get(self, name: str) -> Symbol | None:
+        if self._waiting:
+            for row in self._waiting.pop(name, ()):
+                self._module.collect(row)
+        return self._known.get(name)
+
+    def defer(self, name: str, row: int) -> None:
+        """`name` is bound by a statement that the skeleton left out."""
+        self._waiting.setdefault(name, []).append(row)
+
+    def set(self, name: str, symbol: Symbol) -> None:
+        self._known[name] = symbol
+
+
 @dataclass(eq=False)
 class Module:
     """One file of the program. `name` is its dotted import name; `is_package` for an `__init__.py`."""
@@ -117,12 +143,30 @@ class Module:
     path: Path
     tree: Tree
     is_package: bool
-    symbols: dict[str, Symbol] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
     """Modules imported by `from m import *`, absolute dotted names."""
 
     def __post_init__(self) -> None:
-        _Collector(self).statements(self.tree.skeleton.tree.body, None)
+        self.symbols = Symbols(self)
+        self._definitions: dict[int, Class | Function] = {}
+        _Collector(self, self.tree.skeleton).statements(self.tree.skeleton.tree.body, None)
+
+    def collect(self, row: int) -> None:
+        """Parse the definition that the skeleton left out at a row."""
+        if row not in self._definitions:
+            statement, piece = self.tree.definition(row)
+            _Collector(self, piece, row).statements([statement], None)
+
+    def define(self, row: int, symbol: Class | Function) -> None:
+        """A class or function of the module level; a later definition of the name hides it, no more."""
+        self._definitions[row] = symbol
+        self.symbols.set(symbol.name, symbol)
+
+    def _all(self, kind: str) -> list[Class | Function]:
+        for row, segment in self.tree.deferred.items():
+            if segment.kind == kind and row not in self._definitions:
+                self.symbols.get(segment.names[0])
+        return [self._definitions[row] for row in sorted(self._definitions)]
 
     @property
     def package(self) -> str:
@@ -132,7 +176,7 @@ class Module:
     def classes(self) -> list[Class]:
         """All classes of the file that are not inside functions, outermost first."""
         found: list[Class] = []
-        todo = [s for s in self.all_symbols if isinstance(s, Class)]
+        todo = [s for s in self._all("class") if isinstance(s, Class)]
         while todo:
             cls = todo.pop(0)
             found.append(cls)
@@ -141,10 +185,8 @@ class Module:
 
     @cached_property
     def functions(self) -> list[Function]:
-        return [s for s in self.all_symbols if isinstance(s, Function)]
-
-    all_symbols: list[Symbol] = field(default_factory=list)
-    """Every class and function of the module level, also those that a later definition hides."""
+        """All functions of the module level; parses the header of each."""
+        return [s for s in self._all("function") if isinstance(s, Function)]
 
     def dotted(self, node: cst.CSTNode) -> str | None:
         """`a.b.c` as written -> the absolute dotted name through this module's imports; None for other expressions."""
@@ -165,30 +207,33 @@ class Module:
 
 
 class _Collector:
-    """Fills a Module from the statements of its module level and class bodies."""
+    """Fills a Module from the statements of its module level and class bodies in one tree."""
 
-    def __init__(self, module: Module) -> None:
-        self.module = module
+    def __init__(self, module: Module, piece: Piece, row: int = 0) -> None:
+        self.module, self.piece, self.row = module, piece, row
 
     def statements(self, body: Sequence[cst.CSTNode], cls: Class | None) -> None:
         for statement in body:
-            kind = type(statement)
-            if kind is cst.SimpleStatementLine:
-                for small in statement.body:  # type: ignore[attr-defined]
+            if isinstance(statement, cst.SimpleStatementLine):
+                row = marked_row(statement) if cls is None else None
+                if row is not None:
+                    for name in self.module.tree.deferred[row].names:
+                        self.module.symbols.defer(name, row)
+                    continue
+                for small in statement.body:
                     self.small(small, cls)
-            elif kind is cst.FunctionDef:
-                self.function(statement, cls)  # type: ignore[arg-type]
-            elif kind is cst.ClassDef:
-                self.klass(statement, cls)  # type: ignore[arg-type]
+            elif isinstance(statement, cst.FunctionDef):
+                self.function(statement, cls)
+            elif isinstance(statement, cst.ClassDef):
+                self.klass(statement, cls)
             else:
                 for block in _blocks(statement):
                     self.statements(block, cls)
 
     def function(self, node: cst.FunctionDef, cls: Class | None) -> None:
-        function = Function(node.name.value, node, self.module, cls)
+        function = Function(node.name.value, node, self.module, self.piece, cls)
         if cls is None:
-            self.module.symbols[function.name] = function
-            self.module.all_symbols.append(function)
+            self.module.define(self.row or id(node), function)
             return
         # a property's setter and deleter must not hide its getter
         if any(isinstance(d, cst.Attribute) and d.attr.value in ("setter", "deleter") for d in function.decorators):
@@ -196,10 +241,9 @@ class _Collector:
         cls.methods[function.name] = function
 
     def klass(self, node: cst.ClassDef, outer: Class | None) -> None:
-        cls = Class(node.name.value, node, self.module, outer)
+        cls = Class(node.name.value, node, self.module, self.piece, outer)
         if outer is None:
-            self.module.symbols[cls.name] = cls
-            self.module.all_symbols.append(cls)
+            self.module.define(self.row or id(node), cls)
         else:
             outer.classes[cls.name] = cls
         self.statements(node.body.body, cls)
@@ -232,18 +276,20 @@ class _Collector:
                         slot.values.append(value.elements[index].value)  # type: ignore[attr-defined]
 
     def slot(self, name: str, cls: Class | None) -> Assigned:
-        table: dict[str, Symbol] = cls.assigned if cls is not None else self.module.symbols  # type: ignore[assignment]
-        known = table.get(name)
-        if not isinstance(known, Assigned):
-            if isinstance(known, (Function, Class)) and cls is None:
-                return Assigned()  # `f = decorate(f)`: the definition says more than the call
-            known = table[name] = Assigned()
-        return known
+        if cls is not None:
+            return cls.assigned.setdefault(name, Assigned(self.module))
+        known = self.module.symbols.get(name)
+        if isinstance(known, Assigned):
+            return known
+        found = Assigned(self.module)
+        if not isinstance(known, (Function, Class)):  # `f = decorate(f)`: the definition says more than the call
+            self.module.symbols.set(name, found)
+        return found
 
     def bind(self, name: str, dotted: str) -> None:
         # the first import wins over the fallbacks in `except ImportError:`
         if not isinstance(self.module.symbols.get(name), Imported):
-            self.module.symbols[name] = Imported(dotted)
+            self.module.symbols.set(name, Imported(dotted))
 
 
 def imported_names(node: cst.Import | cst.ImportFrom, module: Module) -> list[tuple[str, str]]:
