@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tsdyn_lint.config import Settings
 from tsdyn_lint.findings import Finding
-from tsdyn_lint.judge import internal_error
+from tsdyn_lint.problems import internal_error
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.source import Source
 from tsdyn_lint.suppress import suppress
