@@ -64,6 +64,15 @@ def suppress(
     return kept, unused
 
 
+def with_suppression(source: Source, finding: Finding) -> str | None:
+    """The line that a finding starts at with a comment that silences it; None where no comment can stand."""
+    row = finding.start.row
+    line = f"{source.line(row).rstrip()}  # tsdyn: ignore[{finding.code}]"
+    text = "\n".join([*source.lines[: row - 1], line, *source.lines[row:]])
+    stands = any(token.start[0] == row and token.string.endswith(f"[{finding.code}]") for token in _comments(text))
+    return line if stands else None
+
+
 def _suppressions(source: Source, rulebook: RuleBook) -> Iterator[Suppression]:
     extents: _Extents | None = None
     for token in _comments(source.text):

@@ -16,6 +16,7 @@ _VERBS = {
     "rule": "Print a rule's page, or test a page of your own.",
     "config": "Print the settings that hold for a path, and where each comes from.",
     "clean": "Remove the caches below the working folder.",
+    "lsp": "Serve an editor over standard input and output (extra: lsp).",
 }
 
 
