@@ -59,7 +59,7 @@ def data_dependent_loop(event: Event) -> set[Engine] | None:
         return {D, T, E} if facts["test_kind"] == "tensor" and facts["form"] == "while" else None
     if event.kind == "scalar":
         return {D, R, S, T, E} if facts["spelling"] == "range" else None
-    return {T, E} if facts["over"] == "data" or facts.get("data_sized") else None
+    return {T, E} if (facts["over"] == "data" or facts.get("data_sized")) and not facts.get("reported") else None
 
 
 @check("TSD205", "branch")
@@ -71,7 +71,7 @@ def data_dependent_assert(event: Event) -> set[Engine] | None:
         return {D, E}
     if facts["form"] != "assert":
         return None
-    return {E} if facts.get("message") in ("none", "literal") else {D, E}
+    return {E} if facts.get("message") in ("none", "literal") and facts.get("plain") else {D, E}
 
 
 @check("TSD208", "branch")

@@ -224,7 +224,7 @@ class Expressions(Core):
         value = self.expr(node.expression)
         kind = type(node.operator)
         if kind is cst.Not:
-            return self.negated(value, node)
+            return self.negated(value, node, "not")
         if isinstance(value, Const):
             try:
                 if kind is cst.Minus:
@@ -238,10 +238,10 @@ class Expressions(Core):
             return derived(tensor, tensor.dtype)
         return value
 
-    def negated(self, value: Value, node: cst.CSTNode) -> Value:
+    def negated(self, value: Value, node: cst.CSTNode, form: str, **facts: Any) -> Value:
         if isinstance(value, Flag):
             return Flag(frozenset(Engine) - value.engines)
-        self.test(value, node, "not")
+        self.test(value, node, form, **facts)
         known, hard = self.truth(value)
         if known is not None:
             return Const(not known, not hard, sources(value))
@@ -256,9 +256,15 @@ class Expressions(Core):
 
         With `form` "value" only the parts are tested.
         """
+        asserts = form == "assert"
+        if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not) and form != "value":
+            inner = self.expr(node.expression)
+            return self.negated(inner, node, form if asserts else "not", **{**facts, "plain": False})
         if isinstance(node, cst.BooleanOperation):
             conjunction = isinstance(node.operator, cst.And)
-            left = self.condition(node.left, "and" if conjunction else "or", **facts)
+            if asserts:
+                facts = {**facts, "plain": False}
+            left = self.condition(node.left, form if asserts else "and" if conjunction else "or", **facts)
             known, hard = self.truth(left)
             if known is not None and hard and known != conjunction:
                 return left
@@ -752,7 +758,9 @@ class Expressions(Core):
                 if option.kind == "range" and isinstance(option.elem, Scalar) and option.elem.origin == "size":
                     self.emit("loop", node, None, over="size", form="range", data_sized=False)
                 elif option.data_sized:
-                    self.emit("loop", node, None, over="data", form="iterate", data_sized=True)
+                    # the read that gave the length is the cause, and is reported itself
+                    read = any(event.kind == "scalar" for event in option.src)
+                    self.emit("loop", node, None, over="data", form="iterate", data_sized=True, reported=read)
 
     # --- subscripts
 

@@ -147,7 +147,7 @@ class Statements(Expressions):
             if isinstance(node.msg, (cst.SimpleString, cst.ConcatenatedString))
             else "computed"
         )
-        self.condition(node.test, "assert", message=message)
+        self.condition(node.test, "assert", message=message, plain=True)
         if node.msg is not None:
             with self.under(POSSIBLE):
                 self.expr(node.msg)

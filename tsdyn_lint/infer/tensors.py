@@ -148,6 +148,7 @@ class Tensors(Instances):
     def tensor_method(self, owner: Tensor, name: str, args: Args, node: cst.CSTNode) -> Value:
         qualified = f"torch.Tensor.{name}"
         if name in ("item", "tolist"):
+            self.confirm(owner)
             event = self.emit(
                 "scalar", node, owner, spelling=name, origin=owner.origin, numpy=owner.numpy, dtype=owner.dtype or ""
             )
