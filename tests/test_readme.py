@@ -1,4 +1,4 @@
-"""The README shows what is true: its example's output, its rule table, its commands. `UPDATE=1` rewrites the first two."""
+"""The README shows what is true: its example's output, its rule table (`UPDATE=1` rewrites both), its commands."""
 
 from __future__ import annotations
 

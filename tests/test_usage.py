@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from conftest import Project
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.torchversion import default_torch, nearest_known, required_torch
@@ -35,6 +36,28 @@ from tsdyn_lint.usage import DEFAULT, captures_used, engines_used
 )
 def test_captures_a_file_calls(code: str, captures: set[str]) -> None:
     assert captures_used(code.encode()) == captures
+
+
+def test_auto_looks_at_the_whole_project_of_a_file(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "home", lambda: Path("/elsewhere"))
+    project.write("pkg/model.py", "import torch\n")
+    project.write("pkg/train.py", "import torch\ntorch.jit.script(1)\n")
+    project.write("tests/broken/tsdyn-lint.toml", "bogus = 1\n")
+    assert "(no capture call seen)" in project.run("pkg/model.py").stdout
+    project.write("pyproject.toml", "")
+    assert "Checked script (the project calls torch.jit.script)" in project.run("pkg/model.py").stdout
+
+
+def test_what_a_file_calls_is_remembered_till_it_changes(project: Project) -> None:
+    project.write("pyproject.toml", "")
+    project.write("model.py", "import torch\n")
+    train = project.write("train.py", "import torch\ntorch.jit.script(1)\n")
+    for _ in range(2):
+        assert "Checked script (" in project.run("check", "model.py").stdout
+    train.write_text("import torch\ntorch.jit.trace(1)\n# longer\n")
+    assert "Checked trace (" in project.run("check", "model.py").stdout
+    train.unlink()
+    assert "(no capture call seen)" in project.run("check", "model.py").stdout
 
 
 def test_engines_of_captures() -> None:

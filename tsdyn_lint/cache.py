@@ -74,12 +74,12 @@ class Cache:
         self.folder = folder / __version__
 
     def load(self, key: str) -> Record | None:
+        """The record of that name, None where there is none that can be read."""
         try:
-            with open(self.folder / f"{key}.json", encoding="utf-8") as handle:
-                whole = json.load(handle)
+            whole = self.read(key)
             files = {path: FileRecord(Stamp(*row[0]), *row[1:]) for path, row in whole["files"].items()}
             return Record(files, whole["missing"])
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError):
             return None
 
     def store(self, key: str, record: Record) -> None:
@@ -90,13 +90,25 @@ class Cache:
             ]
             for path, one in record.files.items()
         }
-        text = json.dumps({"files": files, "missing": record.missing}, separators=(",", ":"))
+        self.write(key, {"files": files, "missing": record.missing})
+
+    def read(self, name: str) -> Any:
+        """What was written under a name; None without it, or where it is damaged."""
+        try:
+            with open(self.folder / f"{name}.json", encoding="utf-8") as handle:
+                return json.load(handle)
+        except (OSError, ValueError):
+            return None
+
+    def write(self, name: str, whole: Any) -> None:
+        """Replaces what is under a name, at once; does nothing where that cannot be done."""
+        text = json.dumps(whole, separators=(",", ":"))
         try:
             self._make_folder()
-            descriptor, name = tempfile.mkstemp(dir=self.folder, suffix=".tmp")
+            descriptor, temporary = tempfile.mkstemp(dir=self.folder, suffix=".tmp")
             with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
                 handle.write(text)
-            os.replace(name, self.folder / f"{key}.json")
+            os.replace(temporary, self.folder / f"{name}.json")
             self._prune()
         except OSError:
             return

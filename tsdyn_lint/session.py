@@ -14,10 +14,11 @@ from tsdyn_lint.files import find_files
 from tsdyn_lint.findings import Engine, Finding
 from tsdyn_lint.incremental import Lint, lint_with
 from tsdyn_lint.judge import default_jobs, judge
+from tsdyn_lint.project import project_captures
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.settle import settle
 from tsdyn_lint.source import Library, Source, by_cell, check_syntax, make_source
-from tsdyn_lint.usage import captures_used, engines_used
+from tsdyn_lint.usage import engines_used
 
 _FIX_ROUNDS = 10
 
@@ -102,7 +103,8 @@ def collect(request: Request, library: Library) -> list[Group]:
     for settings, paths in by_settings.values():
         engines, reason = settings.engines, "asked for"
         if engines is None:
-            engines, reason = engines_used(name for path in paths for name in captures_used(library[str(path)].data))
+            cache = Cache(cache_folder(settings)) if request.use_cache else None
+            engines, reason = engines_used(project_captures(paths, request.configs, library, cache))
         groups.append(Group(replace(settings, engines=engines), request.configs.rulebook(settings), paths, reason))
     return groups
 

@@ -81,6 +81,19 @@ class Library:
         """The source, or None where there is no such file."""
         return self[name] if name in self._sources or Path(name).is_file() else None
 
+    def holds(self, name: str) -> bool:
+        """Whether the source was given or read before."""
+        return name in self._sources
+
+    def data(self, name: str) -> bytes:
+        """A file's bytes, not kept; empty where it cannot be read."""
+        if name in self._sources:
+            return self._sources[name].data
+        try:
+            return Path(name).read_bytes()
+        except OSError:
+            return b""
+
     def put(self, source: Source) -> None:
         """Takes a source in the place of the file."""
         self._sources[str(source.path)] = source

@@ -1,0 +1,54 @@
+"""The project around the linted files -> the captures it calls, remembered by each file's size and time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from tsdyn_lint.cache import Cache
+from tsdyn_lint.config import Configs, is_project_root
+from tsdyn_lint.configfile import ConfigError
+from tsdyn_lint.files import find_files
+from tsdyn_lint.source import Library
+from tsdyn_lint.usage import captures_used
+
+_MOST_FILES = 20_000
+
+
+def project_captures(paths: Iterable[Path], configs: Configs, library: Library, cache: Cache | None) -> set[str]:
+    """Dotted names of the captures that the files, or others of the project of the first one, call."""
+    named = list(paths)
+    memory: dict[str, Any] = (cache and cache.read("usage")) or {}
+    seen: dict[str, Any] = {}
+    found: set[str] = set()
+    for path in dict.fromkeys((*named, *islice(_around(named, configs), _MOST_FILES))):
+        name = str(path)
+        try:
+            state = os.stat(path)
+            stamp = [state.st_size, state.st_mtime_ns]
+        except OSError:
+            stamp = [0, 0]
+        known = memory.get(name)
+        if not known or known[:2] != stamp or library.holds(name):
+            known = [*stamp, sorted(captures_used(library.data(name)))]
+        seen[name] = known
+        found.update(known[2])
+    if cache and seen != memory:
+        cache.write("usage", seen)
+    return found
+
+
+def _around(paths: list[Path], configs: Configs) -> Iterator[Path]:
+    """The files of the project that the first path lies in; none where nothing says where a project begins."""
+    for folder in paths[0].parents if paths else ():
+        if folder in (Path.home(), Path(folder.anchor)):
+            return
+        if is_project_root(folder):
+            try:
+                yield from (path for path, _ in find_files([folder], configs))
+            except ConfigError:  # somewhere else in the project: no reason to fail here
+                return
+            return
