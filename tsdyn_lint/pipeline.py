@@ -14,6 +14,7 @@ from tsdyn_lint.parse import ParseFailure
 from tsdyn_lint.problems import internal_error
 from tsdyn_lint.resolve import Program
 from tsdyn_lint.rulebook import RuleBook
+from tsdyn_lint.script.check import reconcile, script_events
 from tsdyn_lint.source import Source, read_source, syntax_finding
 from tsdyn_lint.torchdata.load import load
 
@@ -49,14 +50,18 @@ def analyse(files: Sequence[Source], settings: Settings, rulebook: RuleBook) -> 
             findings.append(syntax_finding(source.path, failure.message, failure.row, failure.column))
     rules = matcher(rulebook)
 
-    def fail(entry: Entry, error: Exception) -> None:
+    def fail(entry: Entry, error: BaseException) -> None:
         if isinstance(error, ParseFailure):  # newer syntax than libcst reads, in a body that was left for later
             findings.append(syntax_finding(entry.function.module.path, error.message, error.row, error.column))
             return
         findings.append(internal_error(entry.function.module.path, error, f"walking {entry.name}"))
 
     events = walk(program, load(settings.torch_version), rules.wants, fail)
-    findings += rules.findings(events, engines, settings.torch_version)
+    found = list(rules.findings(events, engines, settings.torch_version))
+    if Engine.SCRIPT in engines:
+        refusals = script_events(program, settings.torch_version, fail)
+        found = reconcile(found, list(rules.findings(refusals, engines, settings.torch_version)), rulebook)
+    findings += found
     return Analysis(findings, engines, "asked for", program.dependencies(), frozenset(program.missing))
 
 

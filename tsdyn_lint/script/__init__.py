@@ -1,0 +1,1 @@
+"""What `torch.jit.script` would say: TorchScript's types, its view of an instance, and a check of what it compiles."""

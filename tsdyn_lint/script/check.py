@@ -1,0 +1,81 @@
+"""Modules -> events of kind `script`: what `torch.jit.script` refuses in them, or compiles to something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from tsdyn_lint.findings import Confidence, Engine, Finding
+from tsdyn_lint.infer.entries import Entry, captures, entries
+from tsdyn_lint.infer.events import Event, Step
+from tsdyn_lint.resolve import Program
+from tsdyn_lint.rulebook import RuleBook
+from tsdyn_lint.script.compiler import LIKELY, POSSIBLE, Compiler, Problem
+from tsdyn_lint.script.data import load
+from tsdyn_lint.script.messages import words
+
+_SCRIPT = frozenset({Engine.SCRIPT})
+
+
+def script_events(
+    program: Program,
+    version: tuple[int, int],
+    fail: Callable[[Entry, BaseException], None],
+) -> list[Event]:
+    """One event a problem. An internal error costs its entry point and is told to `fail`."""
+    compiler = Compiler(program, load(version))
+    for module in program.linted:
+        scripted = {c.name for c in captures(module) if Engine.SCRIPT in c.engines}
+        for entry in entries(program, module):
+            compiler.entry = entry.name
+            compiler.stack.clear()
+            compiler.called = entry.function.name in scripted or (entry.cls is not None and entry.cls.name in scripted)
+            compiler.least = entry.confidence
+            try:
+                if entry.cls is not None:
+                    compiler.check_class(entry.cls)
+                else:
+                    compiler.compile(entry.function, None)
+            except (Exception, RecursionError) as error:
+                fail(entry, error)
+    return [_event(problem) for problem in compiler.problems.values() if problem.confidence > POSSIBLE - 1]
+
+
+def _event(problem: Problem) -> Event:
+    return Event(
+        "script",
+        problem.node,
+        problem.piece,
+        problem.function,
+        tuple(Step(caller, node, piece) for caller, node, piece in problem.stack),
+        problem.entry,
+        {**problem.facts, "cause": problem.cause, "problem": words(problem.cause, problem.facts)},
+        confidence=problem.confidence,
+        engines=_SCRIPT,
+    )
+
+
+def reconcile(walked: Iterable[Finding], scripted: Sequence[Finding], rulebook: RuleBook) -> list[Finding]:
+    """The walk's findings and the compiler's as one: a construct that a rule for several captures names keeps that
+    rule's code, and it names script just where the compiler reaches the line and refuses it."""
+    refused = {(f.filename, row) for f in scripted for row in range(f.start.row, f.end.row + 1)}
+    named: set[tuple[str, int]] = set()
+    result: list[Finding] = []
+    for finding in walked:
+        if Engine.SCRIPT not in rulebook[finding.code].engines:
+            left = tuple(e for e in finding.engines if e is not Engine.SCRIPT)
+            if left:
+                result.append(replace(finding, engines=left))
+            continue
+        engines = set(finding.engines) - _SCRIPT
+        rows = {(finding.filename, row) for row in range(finding.start.row, finding.end.row + 1)}
+        if rows & refused and finding.confidence is not Confidence.POSSIBLE:
+            named |= rows
+            engines |= _SCRIPT
+        if engines:
+            result.append(replace(finding, engines=tuple(e for e in Engine if e in engines)))
+    result += [f for f in scripted if (f.filename, f.start.row) not in named]
+    return result
+
+
+__all__ = ["LIKELY", "reconcile", "script_events"]

@@ -1,0 +1,554 @@
+"""What `torch.jit.script` compiles for an entry point: functions once a signature, instances' attributes, problems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import libcst as cst
+
+from tsdyn_lint.parse import Piece
+from tsdyn_lint.resolve import Assigned, Class, Function, Module, Program
+from tsdyn_lint.script import frontend
+from tsdyn_lint.script import schema as s
+from tsdyn_lint.script import types as t
+from tsdyn_lint.script.annotations import Annotations, Refused
+from tsdyn_lint.script.data import ScriptData
+from tsdyn_lint.script.instance import Builder
+from tsdyn_lint.script.pyvalues import (
+    CONST_TYPES,
+    Cls,
+    Const,
+    Ext,
+    Fn,
+    Inst,
+    Lam,
+    Map,
+    Mod,
+    Obj,
+    Py,
+    Seq,
+    Ten,
+    Unk,
+    signature,
+)
+from tsdyn_lint.script.sugar import MISSING, V
+
+CERTAIN, LIKELY, POSSIBLE = 3, 2, 1
+_IGNORED = (
+    "torch.jit.ignore",
+    "torch.jit.unused",
+    "torch.jit._script_if_tracing",
+    "torch._jit_internal.ignore",
+    "torch._jit_internal.unused",
+)
+_NOT_COMPILED = frozenset(
+    {"functools.lru_cache", "functools.cache", "functools.singledispatch", "contextlib.contextmanager"}
+)
+
+
+@dataclass(eq=False)
+class Problem:
+    """One thing that the compiler refuses, or that it compiles to something else than Python does.
+
+    `cause` and `facts` choose the rule and fill its message. `stack`: (function, call node, its piece) on the way here.
+    """
+
+    cause: str
+    node: cst.CSTNode
+    piece: Piece
+    function: Function
+    facts: dict[str, Any]
+    confidence: int
+    stack: tuple[tuple[Function, cst.CSTNode, Piece], ...]
+    entry: str
+
+
+@dataclass(eq=False)
+class Compiled:
+    """A compiled function: what a call must fit, and whether its own header is refused."""
+
+    function: Function
+    schema: s.Schema
+    untyped: frozenset[str] = frozenset()
+    done: bool = False
+    refused: bool = False
+    returns_conversions: dict[str, Any] = field(default_factory=dict)
+
+
+class Compiler:
+    """Checks entry points of one program against one torch version."""
+
+    def __init__(self, program: Program, data: ScriptData) -> None:
+        self.program, self.data = program, data
+        self.builder = Builder(program, data.returns_tensor)
+        self.annotations = Annotations(program)
+        self.problems: dict[tuple[str, int], Problem] = {}
+        self._compiled: dict[Any, Compiled] = {}
+        self._active: list[Any] = []
+        self.stack: list[tuple[Function, cst.CSTNode, Piece]] = []
+        self.entry = ""
+        self.called = False
+        """Whether the file itself scripts the entry point."""
+        self.least = CERTAIN
+        self._annotated: dict[Class, dict[str, cst.BaseExpression]] = {}
+        self._constants: dict[Class, frozenset[str]] = {}
+
+    # --- problems
+
+    def report(
+        self, cause: str, node: cst.CSTNode, piece: Piece, function: Function, confidence: int = CERTAIN, **facts: Any
+    ) -> None:
+        confidence = min(confidence, self.least)
+        key = (cause, id(node))
+        if key not in self.problems:
+            self.problems[key] = Problem(cause, node, piece, function, facts, confidence, tuple(self.stack), self.entry)
+        elif self.problems[key].confidence < confidence:
+            self.problems[key].confidence = confidence
+
+    # --- entries
+
+    def check_class(self, cls: Class) -> None:
+        """What scripting an instance of the class compiles: forward, exported methods, properties."""
+        self.check_instance(self.builder.entry(cls))
+
+    def check_instance(self, inst: Inst) -> None:
+        assert inst.cls is not None
+        seen: set[str] = set()
+        for owner in self.program.mro(inst.cls):
+            if not isinstance(owner, Class):
+                break
+            for name, method in owner.methods.items():
+                if name in seen:
+                    continue
+                seen.add(name)
+                names = method.decorator_names
+                if name == "forward" or names & {"torch.jit.export"}:
+                    self.compile(method, inst)
+                elif method.is_property and not names & set(_IGNORED) and name not in self._unused_properties(inst.cls):
+                    if owner.name == inst.cls.name:
+                        self.compile(method, inst)
+        self.check_submodules(inst)
+
+    def check_submodules(self, inst: Inst) -> None:
+        """Modules that cannot be made into script modules, reached or not."""
+
+    def _unused_properties(self, cls: Class) -> frozenset[str]:
+        slot = self.program.class_member(cls, "__jit_unused_properties__")
+        return frozenset(_strings(slot))
+
+    # --- functions
+
+    def compile(self, function: Function, inst: Inst | None) -> Compiled:
+        key = (function, signature(inst) if inst is not None and not function.is_static else None)
+        found = self._compiled.get(key)
+        if found is not None:
+            return found
+        compiled = self._header(function, inst)
+        self._compiled[key] = compiled
+        if compiled.refused or isinstance(function.node, cst.Lambda):
+            compiled.done = True
+            return compiled
+        statements, piece = function.body
+        fatal = False
+        for cause, node, what in frontend.refusals(statements):
+            self.report(cause, node, piece, function, what=what)
+            fatal = True
+        if not fatal:
+            from tsdyn_lint.script.body import Body
+
+            body = Body(self, function, inst, piece)
+            result = body.run(statements, compiled)
+            compiled.schema = s.Schema(compiled.schema.args, result, compiled.schema.text)
+        else:
+            if compiled.schema.result is t.NOTHING:
+                compiled.schema = s.Schema(compiled.schema.args, t.UNKNOWN)
+        compiled.done = True
+        return compiled
+
+    def _header(self, function: Function, inst: Inst | None) -> Compiled:
+        node = function.node
+        params = node.params
+        piece = function.header_piece
+        refused = False
+        keyword_defaults = any(p.default is not None for p in params.kwonly_params)
+        if isinstance(params.star_arg, cst.Param) or params.star_kwarg is not None or keyword_defaults:
+            what = (
+                f"*{params.star_arg.name.value}"
+                if isinstance(params.star_arg, cst.Param)
+                else f"**{params.star_kwarg.name.value}"
+                if params.star_kwarg is not None
+                else "keyword-only parameters with defaults"
+            )
+            at: cst.CSTNode = node.name if isinstance(node, cst.FunctionDef) else node
+            self.report("variadic", at, piece, function, what=what, name=function.name)
+            refused = True
+        args: list[s.Arg] = []
+        untyped: set[str] = set()
+        positional = [*params.posonly_params, *params.params]
+        bound = inst is not None or function.is_class_method or function.cls is not None
+        if function.is_static:
+            bound = False
+        comment = self._type_comment(function)
+        for number, param in enumerate([*positional, *params.kwonly_params]):
+            if number == 0 and bound and positional:
+                continue
+            name = param.name.value
+            kind = t.TENSOR
+            if param.annotation is not None:
+                try:
+                    kind = self.annotations.read(param.annotation.annotation, function.module)
+                except Refused as refusal:
+                    self.report("annotation", refusal.node, piece, function, reason=refusal.reason, name=name)
+                    kind = t.UNKNOWN
+                    refused = True
+            elif comment:
+                kind = t.UNKNOWN
+            else:
+                untyped.add(name)
+                self._check_default(param, function, piece)
+            args.append(s.Arg(name, kind, 0, param.default is not None, number >= len(positional)))
+        result = t.NOTHING
+        if isinstance(node, cst.FunctionDef) and node.returns is not None:
+            try:
+                result = self.annotations.read(node.returns.annotation, function.module)
+            except Refused as refusal:
+                self.report("annotation", refusal.node, piece, function, reason=refusal.reason, name="return")
+                result = t.UNKNOWN
+                refused = True
+        elif comment:
+            result = t.UNKNOWN
+        if any(d in _NOT_COMPILED for d in function.decorator_names):
+            result = t.UNKNOWN
+        return Compiled(
+            function, s.Schema(tuple(args), t.UNKNOWN if refused else result), frozenset(untyped), refused=refused
+        )
+
+    def _type_comment(self, function: Function) -> bool:
+        """Whether a `# type: (Tensor) -> Tensor` comment types the function; its types are not read."""
+        node = function.node
+        if not isinstance(node, cst.FunctionDef) or not isinstance(node.body, cst.IndentedBlock):
+            return False
+        lines = [node.body.header.comment]
+        for first in (node.body.body[:1], function.body[0][:1]):
+            lines += [line.comment for statement in first for line in getattr(statement, "leading_lines", ())]
+        return any(c is not None and c.value.lstrip("# ").startswith("type: (") for c in lines)
+
+    def _check_default(self, param: cst.Param, function: Function, piece: Piece) -> None:
+        default = param.default
+        if default is None:
+            return
+        kind = self._default_type(default, function.module)
+        if kind is not None and kind is not t.TENSOR and kind is not t.NONE:
+            self.report("default", param, piece, function, name=param.name.value, type=str(kind))
+
+    def _default_type(self, node: cst.BaseExpression, module: Module) -> t.Type | None:
+        """The type of a default value where it is plain to see."""
+        from tsdyn_lint.script.instance import Frame
+
+        value = self.builder.eval(node, Frame(None, module))
+        if isinstance(value, Const):
+            return CONST_TYPES.get(type(value.value))
+        if isinstance(value, Seq):
+            return t.Type("Tuple" if value.kind == "tuple" else "List")
+        if isinstance(value, Map):
+            return t.Type("Dict")
+        if isinstance(value, (Fn, Lam)):
+            return t.Type("function")
+        if isinstance(value, Ext) and value.dotted.startswith("torch.nn.functional."):
+            return t.Type("function")
+        return None
+
+    # --- attributes of instances
+
+    def class_annotations(self, cls: Class) -> dict[str, cst.BaseExpression]:
+        """Annotated names of the class body and its bases' (what `__annotations__` of the instance's class gives)."""
+        found = self._annotated.get(cls)
+        if found is None:
+            found = {}
+            for owner in reversed(self.program.mro(cls)):
+                if isinstance(owner, Class):
+                    for name, slot in owner.assigned.items():
+                        if slot.annotation is not None:
+                            found[name] = slot.annotation
+            self._annotated[cls] = found
+        return found
+
+    def constants(self, cls: Class) -> frozenset[str]:
+        """Names in `__constants__` or annotated Final."""
+        found = self._constants.get(cls)
+        if found is None:
+            names = set(_strings(self.program.class_member(cls, "__constants__")))
+            for name, annotation in self.class_annotations(cls).items():
+                text = annotation.value if isinstance(annotation, cst.Subscript) else annotation
+                dotted = cls.module.dotted(text)
+                if dotted is not None and dotted.endswith("Final"):
+                    names.add(name)
+            found = self._constants[cls] = frozenset(names)
+        return found
+
+    def attribute(self, inst: Inst, name: str) -> V | tuple[str, dict[str, Any]]:
+        """An attribute as the compiler sees it, or (cause, facts) of why it does not."""
+        if name in inst.maybe:
+            return ("maybe-attribute", {"name": name, "cls": inst.name})
+        if name == "training":
+            return V(t.BOOL)
+        if name in inst.attrs:
+            return self._instance_attribute(inst, name, inst.attrs[name])
+        if inst.children is not None and name in inst.children:
+            return self.value(inst.children[name], name)
+        if inst.cls is not None:
+            member = self.program.class_member(inst.cls, name)
+            if isinstance(member, Function):
+                if name.startswith("__") and not name.endswith("__"):
+                    return ("missing-attribute", {"name": name, "cls": inst.name, "why": "a private method"})
+                return V(py=Fn(member, inst))
+            if isinstance(member, Assigned):
+                return self._class_attribute(inst, name, member)
+            if isinstance(member, Class):
+                return V(py=Cls(member))
+        if inst.container or inst.external:
+            return self._external_attribute(inst, name)
+        if inst.open:
+            return V(t.UNKNOWN)
+        return self._module_method(inst, name)
+
+    def _instance_attribute(self, inst: Inst, name: str, value: Py) -> V | tuple[str, dict[str, Any]]:
+        constant = inst.cls is not None and name in self.constants(inst.cls)
+        annotation = self.class_annotations(inst.cls).get(name) if inst.cls is not None else None
+        if annotation is not None and not constant and not isinstance(value, Inst) and inst.cls is not None:
+            try:
+                kind = self.annotations.read(annotation, inst.cls.module)
+            except Refused:
+                kind = t.UNKNOWN
+            if kind is not t.UNKNOWN:
+                return V(kind)
+        if isinstance(value, Const):
+            kind = CONST_TYPES.get(type(value.value), t.UNKNOWN)
+            literal = value.value if value.value is None or (constant and not value.soft) else MISSING
+            if constant and value.soft and isinstance(value.value, bool):
+                return V(kind, py=value, const=value.value, soft=True)
+            return V(kind, const=literal, soft=value.soft)
+        found = self.value(value, name)
+        if found.error is not None:
+            cause, facts = found.error
+            return (cause, {**facts, "name": name, "cls": inst.name})
+        return found
+
+    def value(self, value: Py, name: str = "") -> V:
+        """A Python value as an attribute: its type, or an error that says why it has none."""
+        if isinstance(value, Unk):
+            return V(value.type)
+        if isinstance(value, Const):
+            return V(
+                CONST_TYPES.get(type(value.value), t.UNKNOWN),
+                const=None if value.value is None else MISSING,
+                soft=value.soft,
+            )
+        if isinstance(value, Ten):
+            return V(t.TENSOR)
+        if isinstance(value, Inst):
+            return V(py=value)
+        if isinstance(value, (Fn, Ext, Mod)):
+            return V(py=value)
+        if isinstance(value, (Seq, Map)):
+            kind = self.infer(value)
+            if isinstance(kind, str):
+                return V(t.UNKNOWN, error=("untypable-attribute", {"what": kind}))
+            return V(kind)
+        if isinstance(value, Lam):
+            return V(
+                t.UNKNOWN,
+                error=(
+                    "untypable-attribute",
+                    {
+                        "what": "a function defined inside another"
+                        if isinstance(value.node, cst.FunctionDef)
+                        else "a lambda"
+                    },
+                ),
+            )
+        if isinstance(value, Cls):
+            return V(t.UNKNOWN, error=("untypable-attribute", {"what": f"the class {value.cls.name}"}))
+        if isinstance(value, Obj):
+            if value.cls is not None and "torch.jit.script" in {
+                value.cls.module.dotted(d.decorator) for d in value.cls.node.decorators
+            }:
+                return V(t.UNKNOWN)
+            return V(t.UNKNOWN, error=("untypable-attribute", {"what": f"an object of {value.name}"}))
+        return V(t.UNKNOWN)
+
+    def infer(self, value: Py) -> t.Type | str:
+        """The type torch infers for a Python object, or what it is if torch finds none."""
+        if isinstance(value, Seq):
+            if value.items is None:
+                return t.UNKNOWN
+            kinds = [self.infer(i) for i in value.items]
+            for kind, item in zip(kinds, value.items, strict=False):
+                if isinstance(kind, str):
+                    inside = (
+                        "modules"
+                        if isinstance(item, Inst)
+                        else "functions"
+                        if isinstance(item, (Fn, Lam, Ext))
+                        else kind
+                    )
+                    return f"a {value.kind} of {inside}"
+            types = [k for k in kinds if not isinstance(k, str)]
+            if value.kind == "tuple":
+                return t.Tuple(types)
+            if value.kind != "list":
+                return f"a {value.kind}"
+            if not types:
+                return "an empty list"
+            if any(x is t.UNKNOWN for x in types):
+                return t.UNKNOWN
+            joined: t.Type | None = types[0]
+            for other in types[1:]:
+                joined = t.unify(joined, other) if joined is not None else None
+            return "a list of different types" if joined is None else t.List(joined)
+        if isinstance(value, Map):
+            if value.items is None:
+                return t.UNKNOWN
+            if not value.items:
+                return "an empty dict"
+            types_or = [self.infer(v) for v in value.items.values()]
+            for kind, item in zip(types_or, value.items.values(), strict=False):
+                if isinstance(kind, str):
+                    return f"a dict of {'modules' if isinstance(item, Inst) else kind}"
+            flat = [k for k in types_or if not isinstance(k, str)]
+            if any(x is t.UNKNOWN for x in flat):
+                return t.UNKNOWN
+            keys = {CONST_TYPES.get(type(k), t.UNKNOWN) for k in value.items}
+            if len(set(flat)) > 1 or len(keys) > 1:
+                return "a dict of different types"
+            return t.Dict(keys.pop(), flat[0])
+        if isinstance(value, Const):
+            return CONST_TYPES.get(type(value.value), t.UNKNOWN)
+        if isinstance(value, Ten):
+            return t.TENSOR
+        if isinstance(value, Unk):
+            return value.type
+        if isinstance(value, Inst):
+            return "a module"
+        if isinstance(value, Lam):
+            return "a lambda"
+        if isinstance(value, Fn):
+            return "a function"
+        if isinstance(value, Cls):
+            return "a class"
+        if isinstance(value, Obj):
+            return f"an object of {value.name}"
+        if isinstance(value, Ext):
+            if value.dotted.startswith("torch.") and value.dotted.rpartition(".")[2] in self.data.dtypes:
+                return t.INT
+            if value.dotted in self.data.names or value.dotted in self.data.functions:
+                return "a function"
+        return t.UNKNOWN
+
+    def _class_attribute(self, inst: Inst, name: str, member: Assigned) -> V | tuple[str, dict[str, Any]]:
+        assert inst.cls is not None
+        if len(member.values) == 1 and isinstance(member.values[0], (cst.Name, cst.Attribute)):
+            value = self.builder.attribute(inst, name)
+            if isinstance(value, (Fn, Ext)):
+                return V(t.UNKNOWN)
+        if name in self.constants(inst.cls):
+            value = self.builder.attribute(inst, name)
+            if isinstance(value, Const):
+                return V(CONST_TYPES.get(type(value.value), t.UNKNOWN), const=value.value)
+            return V(t.UNKNOWN)
+        if not member.values:
+            return ("missing-attribute", {"name": name, "cls": inst.name, "why": "declared, never set"})
+        return ("class-attribute", {"name": name, "cls": inst.name})
+
+    def _external_attribute(self, inst: Inst, name: str) -> V | tuple[str, dict[str, Any]]:
+        entry = (
+            self.data.modules.get(inst.external.rpartition(".")[2]) if inst.external.startswith("torch.nn.") else None
+        )
+        if not entry:
+            return V(t.UNKNOWN) if not inst.container else self._module_method(inst, name)
+        kind = entry.get("attributes", {}).get(name)
+        if kind is not None:
+            found = s.read_type(kind)
+            return V(
+                found
+                if found in (t.TENSOR, t.BOOL) and name not in ("bias", "weight")
+                else t.UNKNOWN
+                if found is not t.TENSOR
+                else found
+            )
+        constant = entry.get("constants", {}).get(name)
+        if constant is not None:
+            return V({"int": t.INT, "bool": t.BOOL, "str": t.STR}.get(constant, t.UNKNOWN))
+        if name in entry.get("methods", ()) or name in entry.get("modules", ()):
+            return V(t.UNKNOWN)
+        if inst.open or inst.hooked:
+            return V(t.UNKNOWN)
+        if not entry.get("forward"):
+            return V(t.UNKNOWN) if not inst.container else self._module_method(inst, name)
+        return self._module_method(inst, name)
+
+    def _module_method(self, inst: Inst, name: str) -> V | tuple[str, dict[str, Any]]:
+        """Methods that every module inherits, and names that nothing defines."""
+        if name in ("named_modules", "modules", "children", "named_children", "named_buffers", "buffers"):
+            return V(py=Ext(f"torch.nn.Module.{name}"), word="module-view")
+        if inst.container and name in (
+            "keys",
+            "values",
+            "items",
+            "append",
+            "extend",
+            "insert",
+            "__len__",
+            "__contains__",
+        ):
+            return V(py=Ext(f"torch.nn.{inst.container}.{name}"), word="container-view")
+        if name in _MODULE_METHODS:
+            return V(py=Ext(f"torch.nn.Module.{name}"), word="module-method")
+        if inst.open:
+            return V(t.UNKNOWN)
+        return ("missing-attribute", {"name": name, "cls": inst.name, "why": ""})
+
+
+_MODULE_METHODS = frozenset(
+    {
+        "parameters",
+        "named_parameters",
+        "state_dict",
+        "load_state_dict",
+        "zero_grad",
+        "train",
+        "eval",
+        "cuda",
+        "to",
+        "cpu",
+        "float",
+        "half",
+        "double",
+        "apply",
+        "add_module",
+        "register_buffer",
+        "register_parameter",
+        "requires_grad_",
+        "register_forward_hook",
+        "get_submodule",
+        "__call__",
+        "type",
+        "extra_repr",
+        "share_memory",
+        "get_parameter",
+    }
+)
+
+
+def _strings(slot: Any) -> Sequence[str]:
+    """The string literals of a class-level list, tuple or set."""
+    found: list[str] = []
+    if isinstance(slot, Assigned):
+        for value in slot.values:
+            if isinstance(value, (cst.List, cst.Tuple, cst.Set)):
+                for element in value.elements:
+                    if isinstance(element.value, cst.SimpleString):
+                        found.append(str(element.value.evaluated_value))
+    return found

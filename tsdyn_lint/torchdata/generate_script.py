@@ -1,0 +1,493 @@
+"""An installed torch -> what its TorchScript compiler knows (`rules/torch-X.Y.script.json`).
+
+Run as `python -m tsdyn_lint.torchdata.generate_script OUT.json` in an environment that has the torch to be described.
+Nothing in here is kept by hand but the constructor arguments that let a module class be built and scripted.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import inspect
+import json
+import math
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch.jit._builtins
+import torch.jit._recursive
+import torch.nn.attention
+import torch.utils.checkpoint
+
+CONSTRUCTOR: dict[str, Any] = {
+    "in_channels": 4,
+    "out_channels": 4,
+    "kernel_size": 3,
+    "num_features": 4,
+    "in_features": 4,
+    "out_features": 4,
+    "input_size": 4,
+    "hidden_size": 4,
+    "num_embeddings": 4,
+    "embedding_dim": 4,
+    "embed_dim": 4,
+    "num_heads": 2,
+    "d_model": 4,
+    "nhead": 2,
+    "num_channels": 4,
+    "num_groups": 2,
+    "normalized_shape": 4,
+    "output_size": 3,
+    "padding": 1,
+    "scale_factor": 2,
+    "upscale_factor": 2,
+    "downscale_factor": 2,
+    "in1_features": 4,
+    "in2_features": 4,
+    "min_val": -1.0,
+    "max_val": 1.0,
+    "threshold": 0.5,
+    "value": 0.5,
+    "cutoffs": [2, 3],
+    "n_classes": 8,
+    "groups": 2,
+    "unflattened_size": (2, 2),
+    "dim": 1,
+    "size": 2,
+    "num_layers": 1,
+    "norm_type": 2.0,
+}
+FUNCTION_MODULES = (
+    "torch",
+    "torch.functional",
+    "torch.nn.functional",
+    "torch.nn.init",
+    "torch.nn.utils",
+    "torch.nn.utils.rnn",
+    "torch.linalg",
+    "torch.fft",
+    "torch.special",
+    "torch.distributed",
+    "torch.utils.checkpoint",
+    "torch.autograd",
+    "torch.autograd.functional",
+    "torch.random",
+    "torch.cuda",
+    "torch.jit",
+    "torch.amp",
+    "torch.cuda.amp",
+    "torch.compiler",
+    "torch.onnx",
+    "torch.backends.cudnn",
+    "torch.fx",
+    "torch.nn.parallel",
+    "torch.nn.utils.parametrize",
+    "torch.nn.attention",
+    "torch.func",
+)
+PYTHON_MODULES = (
+    "math",
+    "cmath",
+    "warnings",
+    "random",
+    "time",
+    "os",
+    "os.path",
+    "copy",
+    "operator",
+    "itertools",
+    "functools",
+    "logging",
+    "re",
+    "json",
+)
+
+
+def operators() -> dict[str, list[str]]:
+    """Operator name -> its overloads' schemas, from the parenthesis on; out variants and private operators left out."""
+    found: dict[str, list[str]] = {}
+    for schema in torch._C._jit_get_all_schemas():
+        space, _, short = schema.name.partition("::")
+        if space not in ("aten", "prim", "cuda") or (short.startswith("_") and not short.startswith("__")):
+            continue
+        if schema.overload_name.endswith("out") or any(a.is_out for a in schema.arguments):
+            continue
+        text = str(schema)
+        if "Dimname" in text or "SymBool" in text:
+            continue
+        found.setdefault(schema.name, []).append(text[text.index("(") :])
+    return found
+
+
+def first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:120]
+
+
+def schema_of(function: Any) -> list[str]:
+    """The compiled function's schemas; an uncompilable one gives one string that starts with `!` and says why."""
+    overloads = probe(
+        lambda: torch._jit_internal._get_fn_overloads(torch._jit_internal._qualified_name(function)), None
+    )
+    dispatched = torch._jit_internal.boolean_dispatched.get(function)
+    if dispatched is not None:
+        return [s for branch in ("if_true", "if_false") for s in schema_of(dispatched[branch])]
+    if overloads:
+        return [text for overload in overloads if (text := annotated(overload))]
+    return [in_child(lambda: compile_text(function))]
+
+
+def annotated(overload: Any) -> str | None:
+    """The schema that an overload's annotations give."""
+    signature = torch.jit.annotations.get_signature(overload, None, None, False)
+    parameters = [p for p in inspect.signature(overload).parameters.values() if p.name != "self"]
+    if signature is None:
+        return None
+    types = signature[0][len(signature[0]) - len(parameters) :]
+    # a union that the annotation reader does not know comes back as None
+    parts = [
+        f"{'Any' if t.annotation_str == 'NoneType' else t.annotation_str} {p.name}"
+        + ("" if p.default is p.empty else f"={p.default!r}")
+        for t, p in zip(types, parameters, strict=False)
+    ]
+    return "(" + ", ".join(parts) + f") -> {signature[1].annotation_str}"
+
+
+def compile_text(function: Any) -> str:
+    try:
+        return render(torch.jit.script(function).schema)
+    except BaseException as error:
+        return "!" + first_line(error)
+
+
+def render(schema: Any) -> str:
+    """A schema's text from its parts; its own `str` fails on some defaults."""
+    parts, keyword_only = [], False
+    for argument in schema.arguments:
+        if argument.name == "self":
+            continue
+        if argument.kwarg_only and not keyword_only:
+            keyword_only = True
+            parts.append("*")
+        # `~2`: a single number stands for a list of two
+        text = f"{argument.type.annotation_str}{f'~{argument.N}' if argument.N else ''} {argument.name}"
+        if argument.has_default_value():
+            text += f"={probe(partial(getattr, argument, 'default_value'), ...)!r}"
+        parts.append(text)
+    returned = [str(r.type.annotation_str) for r in schema.returns]
+    return f"({', '.join(parts)}) -> {returned[0] if len(returned) == 1 else '(' + ', '.join(returned) + ')'}"
+
+
+def in_child(call: Callable[[], str]) -> str:
+    """The call's result from a forked child: some functions (a bare `-> list`) crash the compiler."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(write, call().encode()[:60000])
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        text = pipe.read().decode()
+    os.waitpid(child, 0)
+    return text or "!the compiler crashes"
+
+
+def public(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    for name in dir(module):
+        if not name.startswith("_"):
+            yield name, getattr(module, name, None)
+
+
+def functions() -> tuple[dict[str, str], dict[str, list[str]]]:
+    """(Python name -> operator it stands for, Python name -> compiled schemas or refusal)."""
+    table = torch.jit._builtins._get_builtin_table()
+    ops: dict[str, str] = {}
+    compiled: dict[str, list[str]] = {}
+    cache: dict[int, list[str]] = {}
+    for module_name in FUNCTION_MODULES + PYTHON_MODULES:
+        try:
+            module = importlib.import_module(module_name)
+        except ImportError:
+            continue
+        for name, value in public(module):
+            if not callable(value) or isinstance(value, type):
+                continue
+            qualified = f"{module_name}.{name}"
+            op = table.get(id(value))
+            if op:
+                ops[qualified] = op
+            elif inspect.isfunction(value):
+                if id(value) not in cache:
+                    cache[id(value)] = schema_of(value)
+                compiled[qualified] = cache[id(value)]
+            elif module_name.startswith("torch") and (
+                inspect.isbuiltin(value) or type(value).__name__ in ("builtin_function_or_method", "method_descriptor")
+            ):
+                # a C function that is no registered builtin is looked up as an aten operator of its name
+                ops[qualified] = f"aten::{name}"
+            elif inspect.isbuiltin(value):
+                compiled[qualified] = [
+                    f"!Python builtin {value!r} is currently not supported in Torchscript".split(" at 0x")[0]
+                ]
+            else:
+                compiled[qualified] = ["!" + first_line_of_value(value)]
+    return ops, compiled
+
+
+def first_line_of_value(value: Any) -> str:
+    try:
+        torch.jit._recursive.try_compile_fn(value, None)
+    except BaseException as error:
+        return first_line(error)
+    return f"cannot call a value of type '{type(value).__name__}'"
+
+
+def python_builtins() -> dict[str, str]:
+    """Python's builtins that the compiler has no operator for -> what it says."""
+    table = torch.jit._builtins._get_builtin_table()
+    return {
+        name: table.get(id(value), "")
+        for name, value in vars(builtins).items()
+        if callable(value) and not isinstance(value, type) and not name.startswith("_")
+    }
+
+
+def build(cls: type) -> torch.nn.Module | None:
+    arguments: dict[str, Any] = {}
+    if cls.__name__ in ("RNN", "LSTM", "GRU"):
+        return cls(4, 4)
+    for name, parameter in inspect.signature(cls).parameters.items():
+        if parameter.default is not parameter.empty or parameter.kind in (
+            parameter.VAR_KEYWORD,
+            parameter.VAR_POSITIONAL,
+        ):
+            continue
+        if name == "encoder_layer":
+            arguments[name] = torch.nn.TransformerEncoderLayer(4, 2)
+        elif name == "decoder_layer":
+            arguments[name] = torch.nn.TransformerDecoderLayer(4, 2)
+        elif name == "padding" and cls.__name__.startswith(("Conv", "Max", "Avg")):
+            continue
+        elif name in CONSTRUCTOR:
+            arguments[name] = CONSTRUCTOR[name]
+        else:
+            return None
+    try:
+        return cls(**arguments)
+    except Exception:
+        return None
+
+
+def modules() -> dict[str, dict[str, Any]]:
+    """`torch.nn` class name -> forward's schema, attributes' types, constants; or `error`."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in dir(torch.nn):
+        cls = getattr(torch.nn, name)
+        if not (inspect.isclass(cls) and issubclass(cls, torch.nn.Module)) or name in ("Module", "Container"):
+            continue
+        instance = build(cls)
+        if instance is None:
+            found[name] = {}
+            continue
+        entry: dict[str, Any] = {}
+        try:
+            concrete = torch.jit._recursive.get_module_concrete_type(instance)
+        except Exception as error:
+            found[name] = {"error": first_line(error)}
+            continue
+        entry["attributes"] = {k: str(v[0]) for k, v in concrete.get_attributes().items()}
+        entry["constants"] = {k: type(v).__name__ for k, v in concrete.get_constants().items()}
+        entry["modules"] = [k for k, _ in concrete.get_modules()]
+        entry["methods"] = sorted(k for k, v in vars(cls).items() if inspect.isfunction(v) and not k.startswith("__"))
+        try:
+            scripted = torch.jit.script(instance)
+            names = [n for n in scripted._c._method_names() if n == "forward" or n.startswith("forward__")]
+            entry["forward"] = [render(scripted._c._get_method(n).schema) for n in names]
+        except BaseException as error:
+            entry["error"] = first_line(error)
+        found[name] = entry
+    return found
+
+
+def probe(call: Callable[[], Any], default: Any) -> Any:
+    try:
+        return call()
+    except Exception:
+        return default
+
+
+PROBED = {
+    "Tensor": "Tensor",
+    "int": "int",
+    "float": "float",
+    "bool": "bool",
+    "complex": "complex",
+    "str": "str",
+    "List[int]": "List[int]",
+    "List[float]": "List[float]",
+    "List[bool]": "List[bool]",
+    "List[str]": "List[str]",
+    "List[Tensor]": "List[Tensor]",
+    "Optional[Tensor]": "Optional[Tensor]",
+    "Optional[int]": "Optional[int]",
+    "Optional[float]": "Optional[float]",
+    "Device": "Device",
+    "Tuple[int, int]": "Tuple[int, int]",
+    "Tuple[Tensor, Tensor]": "Tuple[Tensor, Tensor]",
+    "Dict[str, Tensor]": "Dict[str, Tensor]",
+    "Dict[str, int]": "Dict[str, int]",
+    "Dict[int, int]": "Dict[int, int]",
+    "List[List[int]]": "List[List[int]]",
+}
+BINARY = (
+    "+",
+    "-",
+    "*",
+    "/",
+    "//",
+    "%",
+    "**",
+    "@",
+    "&",
+    "|",
+    "^",
+    "<<",
+    ">>",
+    "==",
+    "!=",
+    "<",
+    ">",
+    "<=",
+    ">=",
+    "in",
+    "is",
+    "is not",
+)
+ONE_ARGUMENT = (
+    "-",
+    "~",
+    "not ",
+    "int",
+    "float",
+    "bool",
+    "complex",
+    "str",
+    "len",
+    "abs",
+    "min",
+    "max",
+    "sum",
+    "any",
+    "all",
+    "round",
+    "sorted",
+    "list",
+    "ord",
+    "chr",
+    "hex",
+    "oct",
+    "bin",
+    "hash",
+    "id",
+    "tuple",
+    "dict",
+    "reversed",
+)
+TWO_ARGUMENTS = ("min", "max", "pow", "divmod", "round")
+
+
+def result_of(body: str, parameters: str) -> str | None:
+    """The type that an expression compiles to; None where it does not compile."""
+    try:
+        unit = torch.jit.CompilationUnit(f"def f({parameters}):\n    return {body}\n")
+        return str(unit.f.schema.returns[0].type.annotation_str)
+    except BaseException:
+        return None
+
+
+def operand(kind: str, name: str) -> tuple[str, str]:
+    """(expression, parameter) for an operand; a Python number of unknown kind and None are made in the expression."""
+    if kind == "number":
+        return f"{name}.item()", f"{name}: Tensor"
+    if kind == "NoneType":
+        return "None", f"{name}: int"
+    return name, f"{name}: {PROBED[kind]}"
+
+
+def expressions() -> dict[str, dict[str, str]]:
+    """Operator or builtin -> operand types joined by `|` -> result type; what is absent does not compile."""
+    kinds = [*PROBED, "number", "NoneType"]
+    table: dict[str, dict[str, str]] = {}
+    for left in kinds:
+        a, pa = operand(left, "a")
+        for word in ONE_ARGUMENT:
+            found = result_of(f"{word}{a}" if word in ("-", "~", "not ") else f"{word}({a})", pa)
+            if found:
+                table.setdefault(word.strip() + "()", {})[left] = found
+        for right in kinds:
+            b, pb = operand(right, "b")
+            for op in BINARY:
+                found = result_of(f"{a} {op} {b}", f"{pa}, {pb}")
+                if found:
+                    table.setdefault(op, {})[f"{left}|{right}"] = found
+            for word in TWO_ARGUMENTS:
+                found = result_of(f"{word}({a}, {b})", f"{pa}, {pb}")
+                if found:
+                    table.setdefault(word + "(,)", {})[f"{left}|{right}"] = found
+    return table
+
+
+def tensor_members() -> dict[str, Any]:
+    """Attributes of a tensor -> type; methods that no operator stands for -> schemas; and names that do not exist."""
+    properties: dict[str, str] = {}
+    extra: dict[str, list[str]] = {}
+    absent: list[str] = []
+    for name in dir(torch.Tensor):
+        if name.startswith("__"):
+            continue
+        kind = result_of(f"x.{name}", "x: Tensor")
+        if kind:
+            properties[name] = kind
+            continue
+        if torch._C._jit_get_schemas_for_operator(f"aten::{name}"):
+            continue
+        called = result_of(f"x.{name}()", "x: Tensor")
+        if called:
+            extra[name] = [f"(Tensor self) -> {called}"]
+            continue
+        try:
+            torch.jit.CompilationUnit(f"def f(x: Tensor):\n    return x.{name}\n")
+        except BaseException as error:
+            if "has no attribute or method" in str(error):
+                absent.append(name)
+            else:
+                extra[name] = []
+    return {"properties": properties, "methods": extra, "absent": absent}
+
+
+def generate() -> dict[str, Any]:
+    warnings.simplefilter("ignore")
+    ops, compiled = functions()
+    return {
+        "torch": ".".join(torch.__version__.split(".")[:2]),
+        "operators": operators(),
+        "names": ops,
+        "functions": compiled,
+        "builtins": python_builtins(),
+        "modules": modules(),
+        "expressions": expressions(),
+        "tensor": tensor_members(),
+        "constants": sorted(n for n, v in public(math) if isinstance(v, float)),
+        "dtypes": sorted(n for n, v in public(torch) if isinstance(v, torch.dtype)),
+    }
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], "w", encoding="utf8") as out:
+        json.dump(generate(), out, separators=(",", ":"), sort_keys=True)
