@@ -17,7 +17,7 @@ RULEBOOK = load_rules()
 PAGE = (REPOSITORY / "rules" / "TSD301-print-call.md").read_text()
 
 
-@pytest.mark.parametrize("rule", RULEBOOK, ids=lambda rule: rule.code)
+@pytest.mark.parametrize("rule", list(RULEBOOK), ids=lambda rule: rule.code)
 def test_page(rule: Rule) -> None:
     assert rule.path.name == f"{rule.code}-{rule.name}.md"
     assert rule.summary
