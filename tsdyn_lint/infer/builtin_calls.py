@@ -71,7 +71,9 @@ class BuiltinCalls(Tensors):
                 return unknown(value)
         found: list[Value] = []
         for option in options(value):
-            if isinstance(option, Tensor):
+            if isinstance(option, Tensor) and option.numpy and option.origin == "constant" and option.rank == 0:
+                found.append(Scalar(name, "constant", option.src))  # `int(np.ceil(7 / 2))` is folded
+            elif isinstance(option, Tensor):
                 sure = CERTAIN if option is value else self.mixed(value)
                 event = self.emit(
                     "scalar",
@@ -676,6 +678,13 @@ class BuiltinCalls(Tensors):
                     return default if default is not None else NOTHING
             if owner.rest is None:
                 return join(each, default if default is not None else NOTHING) if values else UNKNOWN
+            if (
+                owner.owner == "local"
+                and isinstance(owner.rest, Unknown)
+                and isinstance(first, Const)
+                and isinstance(default, Const)
+            ):
+                return Const(default.value, True, default.src)  # `**kwargs` that nobody is seen to fill
             return (
                 unknown(each) if isinstance(each, Unknown) else join(each, default if default is not None else NOTHING)
             )

@@ -270,7 +270,7 @@ class Calls(Statements):
                 value = args.kw[name]
                 used.add(name)
             elif args.rest is not None:
-                value = args.rest
+                value = self.starred(parameter, args.rest, func)
             env.vars[name] = self.parameter(parameter, value, func, args)
         for parameter in parameters.kwonly_params:
             name = parameter.name.value
@@ -288,6 +288,19 @@ class Calls(Statements):
                 k: v for k, v in args.kw.items() if k not in used and k not in {p.name.value for p in positional}
             }
             env.vars[parameters.star_kwarg.name.value] = Mapping(rest, UNKNOWN if args.open else None)
+
+    def starred(self, parameter: cst.Param, value: Value, func: Func) -> Value | None:
+        """What a parameter gets from `*args` of unknown length: nothing that contradicts its default or annotation."""
+        if parameter.default is not None and not (
+            isinstance(parameter.default, cst.Name) and parameter.default.value == "None"
+        ):
+            return None
+        known: Value = UNKNOWN
+        if parameter.annotation is not None:
+            known = self.annotated(parameter.annotation.annotation, func.function.module)
+            if not isinstance(known, Unknown):
+                value = known
+        return value if parameter.default is None else join(Const(None, True), value)
 
     def parameter(self, parameter: cst.Param, value: Value | None, func: Func, args: Args) -> Value:
         function = func.function

@@ -15,9 +15,9 @@ from tsdyn_lint.infer.calls import Args
 from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, LIKELY, Event, Hypothesis
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.library_calls import LibraryCalls
-from tsdyn_lint.infer.values import NOTHING, UNKNOWN, Const, Either, Func, Mapping, Seq, Tensor, Unknown, Value
+from tsdyn_lint.infer.values import NOTHING, UNKNOWN, ClassRef, Const, Either, Func, Mapping, Seq, Tensor, Unknown, Value
 from tsdyn_lint.infer.walk import OutOfBudget, _level
-from tsdyn_lint.resolve import Class, Function, Imported, Module, Program
+from tsdyn_lint.resolve import Assigned, Class, Function, Imported, Module, Program
 from tsdyn_lint.torchdata.load import TorchData
 from tsdyn_lint.usage import CAPTURES, may_capture
 
@@ -154,7 +154,7 @@ class Entry:
     def build(self, walker: Walk) -> Value:
         assert self.cls is not None
         init = walker.program.class_member(self.cls, "__init__")
-        args = constructor_arguments(walker, init) if isinstance(init, Function) else Args()
+        args = constructor_arguments(walker, init, self.cls) if isinstance(init, Function) else Args()
         with walker.quietly():
             return walker.instantiate(self.cls, args, None)
 
@@ -310,24 +310,29 @@ def _as_argument(value: Value) -> Value:
     return value
 
 
-def constructor_arguments(walker: Walk, init: Function) -> Args:
+def constructor_arguments(walker: Walk, init: Function, cls: Class) -> Args:
     """Unknown constructor arguments; defaults and annotations say what is likely."""
     args = Args()
     parameters = init.node.params
     for parameter in [*parameters.posonly_params, *parameters.params][1:]:
-        args.pos.append(constructor_value(walker, parameter, init))
+        args.pos.append(constructor_value(walker, parameter, init, cls))
     for parameter in parameters.kwonly_params:
-        args.kw[parameter.name.value] = constructor_value(walker, parameter, init)
+        args.kw[parameter.name.value] = constructor_value(walker, parameter, init, cls)
     if isinstance(parameters.star_arg, cst.Param):
         args.rest = UNKNOWN
     args.open = parameters.star_kwarg is not None
     return args
 
 
-def constructor_value(walker: Walk, parameter: cst.Param, init: Function) -> Value:
+def constructor_value(walker: Walk, parameter: cst.Param, init: Function, cls: Class) -> Value:
     annotated: Value = UNKNOWN
     if parameter.annotation is not None:
         annotated = walker.annotated(parameter.annotation.annotation, init.module)
+    # `config_class = XConfig` in the class says what its `config` argument is, closer than a base in an annotation
+    named = walker.program.class_member(cls, f"{parameter.name.value}_class")
+    if isinstance(named, Assigned):
+        found = walker.class_constant(named, cls, f"{parameter.name.value}_class", "global")
+        annotated = walker.example(found.cls) if isinstance(found, ClassRef) else annotated
     if parameter.default is None:
         return annotated
     with walker.inside(Frame(init, init.header_piece, Env(init.module))), walker.quietly():

@@ -239,8 +239,9 @@ class Expressions(Core):
         return value
 
     def negated(self, value: Value, node: cst.CSTNode, form: str, **facts: Any) -> Value:
-        if isinstance(value, Flag):
-            return Flag(frozenset(Engine) - value.engines)
+        flag = self.flag(value)
+        if flag is not None:
+            return Flag(frozenset(Engine) - flag.engines)
         self.test(value, node, form, **facts)
         known, hard = self.truth(value)
         if known is not None:
@@ -275,18 +276,17 @@ class Expressions(Core):
             elif known is not None and known != conjunction:
                 doubt = POSSIBLE
             engines = None
-            if isinstance(left, Flag):
-                engines = self.frame.engines & left.engines if conjunction else self.frame.engines - left.engines
+            flag = self.flag(left)
+            if flag is not None:
+                engines = self.frame.engines & flag.engines if conjunction else self.frame.engines - flag.engines
                 if not engines:
-                    return left
+                    return flag
             with self.under(doubt, engines):
                 self.refine(node.left, conjunction)
                 right = self.condition(node.right, form, **facts)
             self.frame.env.vars = before
-            if isinstance(left, Flag):
-                if conjunction:
-                    return Flag(left.engines, left.src) if self.truth(right)[0] in (None, True) else right
-                return left
+            if flag is not None:
+                return self.flags_met(flag, right, conjunction)
             if known is not None and hard:
                 return right
             if form == "value":
@@ -303,6 +303,16 @@ class Expressions(Core):
         if form != "value":
             self.test(value, node, form, **facts)
         return value
+
+    def flags_met(self, left: Flag, right: Value, conjunction: bool) -> Value:
+        """`left and right` or `left or right`, the left side being one that depends on the capture."""
+        other = self.flag(right)
+        if other is not None:
+            return Flag(left.engines & other.engines if conjunction else left.engines | other.engines, left.src)
+        known = self.truth(right)[0]
+        if known is not None and known != conjunction:
+            return right
+        return left
 
     def binary_operation(self, node: cst.BinaryOperation) -> Value:
         return self.binary(type(node.operator).__name__, self.expr(node.left), self.expr(node.right), node)
@@ -864,6 +874,7 @@ class Expressions(Core):
     def conditional(self, node: cst.IfExp) -> Value:
         value = self.condition(node.test, "ternary")
         known, hard = self.truth(value)
+        flag = self.flag(value)
         frame = self.frame
         before = dict(frame.env.vars)
         found: list[Value] = []
@@ -872,8 +883,8 @@ class Expressions(Core):
             if known is not None and hard and side != known:
                 continue
             engines = None
-            if isinstance(value, Flag):
-                engines = frame.engines & value.engines if side else frame.engines - value.engines
+            if flag is not None:
+                engines = frame.engines & flag.engines if side else frame.engines - flag.engines
                 if not engines:
                     continue
             confidence = POSSIBLE if known is not None and side != known else None

@@ -441,6 +441,12 @@ class LibraryCalls(BuiltinCalls):
             return Seq("tuple", [*args.pos, *args.kw.values()], UNKNOWN)
         return None
 
+    def lib_importlib(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
+        first = args.get(0)
+        if dotted == "importlib.util.find_spec" and isinstance(first, Const) and first.value == "torch":
+            return Instance(None, "importlib.machinery.ModuleSpec")  # the code is judged as it runs with torch
+        return None
+
     def lib_typing(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
         if dotted == "typing.cast" and len(args.pos) == 2:
             return args.pos[1]
@@ -496,7 +502,11 @@ class LibraryCalls(BuiltinCalls):
         if args.pos and all(isinstance(v, Const) or isinstance(v, Scalar) and v.origin == "constant" for v in flat):
             if name in ("array", "arange", "zeros", "ones", "linspace", "asarray", "eye", "full", "empty"):
                 return Tensor("float" if name in ("zeros", "ones", "linspace") else None, None, "constant", True)
-            return Scalar("number", "constant", sources(*args.pos))
+            if self.muted:  # outside of the capture this is a plain number
+                return Scalar("number", "constant", sources(*args.pos))
+            # Dynamo makes a 0-dim tensor even of `np.lcm(4, 6)`, so that a branch on it breaks
+            rank = None if any(isinstance(v, Seq) for v in args.pos) else 0
+            return Tensor(None, rank, "constant", True, src=sources(*args.pos))
         if name in ("array", "zeros", "ones", "arange", "asarray", "empty", "linspace"):
             return Tensor(None, None, "constant" if not args.pos else "data", True)
         return unknown(*args.all())

@@ -365,8 +365,9 @@ class Statements(Expressions):
     def branch(self, value: Value, test: cst.BaseExpression, then: Any, other: Any) -> bool:
         """Walk both sides of a test as far as its value allows, and join what they leave."""
         frame = self.frame
-        if isinstance(value, Flag):
-            return self.by_engine(value.engines, then, other)
+        flag = self.flag(value)
+        if flag is not None:
+            return self.by_engine(flag.engines, then, other)
         known, hard = self.truth(value)
         if known is not None and hard:
             self.refine(test, known)

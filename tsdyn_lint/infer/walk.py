@@ -17,6 +17,7 @@ from tsdyn_lint.infer.values import (
     ClassRef,
     Const,
     Either,
+    Flag,
     Func,
     Instance,
     Mapping,
@@ -238,6 +239,19 @@ class Core:
             raise OutOfBudget
 
     # --- truth
+
+    def flag(self, value: Value) -> Flag | None:
+        """The captures that a test is true in, where that is what it says: a flag, or one where paths met that
+        else give False (`is_available() and is_compiling()`).
+        """
+        if isinstance(value, Flag):
+            return value
+        if isinstance(value, Either):
+            flags = [v for v in value.options if isinstance(v, Flag)]
+            rest = [v for v in value.options if not isinstance(v, Flag)]
+            if flags and all(isinstance(v, Const) and not v.value for v in rest):
+                return Flag(frozenset().union(*(f.engines for f in flags)), value.src)
+        return None
 
     def truth(self, value: Value) -> tuple[bool | None, bool]:
         """Whether a value is true, and whether that is certain (a default is not)."""

@@ -38,6 +38,8 @@ class Program:
         self.linted: list[Module] = []
         """The modules whose entry points are judged."""
         self._derived_from: set[Class | str] | None = None
+        self._starred: dict[tuple[Path, str], Path | None] = {}
+        self._mentioned: dict[tuple[Path, str], bool] = {}
         self.read_by: dict[Path, set[Path]] = {}
         """For each module's file, the files that were looked up from it."""
         self.missing: set[Path] = set()
@@ -94,6 +96,16 @@ class Program:
         return found
 
     def _find(self, dotted: str, root: Path, asking: Module) -> Module | None:
+        path = self._locate(dotted, root, asking)
+        if path is None:
+            return None
+        try:
+            return self.load(path)
+        except ParseFailure:
+            return None
+
+    def _locate(self, dotted: str, root: Path, asking: Module) -> Path | None:
+        """The file of a module's dotted name."""
         head = dotted.partition(".")[0]
         if head in _NEVER_READ or not head:
             return None
@@ -106,10 +118,7 @@ class Program:
         for folder in folders:
             for candidate in (folder / relative.with_suffix(".py"), folder / relative / "__init__.py"):
                 if candidate.is_file():
-                    try:
-                        return self.load(candidate)
-                    except ParseFailure:
-                        return None
+                    return candidate
             self.missing.update(self._absent(folder, head, relative))
         return None
 
@@ -139,12 +148,28 @@ class Program:
         if symbol is not None:
             return symbol
         for star in module.stars:
-            other = self.module(star, module)
+            other = self.module(star, module) if self._mentions(star, name, module) else None
             if other is not None:
                 found = self.lookup(other, name, seen)
                 if found is not None:
                     return found
         return None
+
+    def _mentions(self, star: str, name: str, asking: Module) -> bool:
+        """Whether a module imported with `*` may bind a name: a package can star hundreds that it is not worth parsing."""
+        key = (self.root(asking.path), star)
+        if key in self._by_name:
+            return True
+        if key not in self._starred:
+            self._starred[key] = self._locate(star, key[0], asking)
+        path = self._starred[key]
+        if path is None:
+            return False
+        if (path, name) not in self._mentioned:
+            self.read_by.setdefault(asking.path, set()).add(path)
+            text = self._read(path) or ""
+            self._mentioned[path, name] = name in text or "import *" in text
+        return self._mentioned[path, name]
 
     def find(self, dotted: str, asking: Module, _seen: frozenset[tuple[str, str]] = frozenset()) -> Definition:
         """What an absolute dotted name stands for; the name itself if it lies outside of the program."""
@@ -169,9 +194,11 @@ class Program:
         if isinstance(owner, str):
             return f"{owner}.{name}"
         if isinstance(owner, Module):
+            if owner.is_package and name not in owner.symbols:
+                inner = self.module(f"{owner.name}.{name}", owner)
+                if inner is not None:
+                    return inner
             found = self.lookup(owner, name, _seen)
-            if found is None and owner.is_package:
-                return self.module(f"{owner.name}.{name}", owner)
             return found
         if isinstance(owner, Class):
             return self.class_member(owner, name)
