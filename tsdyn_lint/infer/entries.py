@@ -15,7 +15,19 @@ from tsdyn_lint.infer.calls import Args
 from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, LIKELY, Event, Hypothesis
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.library_calls import LibraryCalls
-from tsdyn_lint.infer.values import NOTHING, UNKNOWN, ClassRef, Const, Either, Func, Mapping, Seq, Tensor, Unknown, Value
+from tsdyn_lint.infer.values import (
+    NOTHING,
+    UNKNOWN,
+    ClassRef,
+    Const,
+    Either,
+    Func,
+    Mapping,
+    Seq,
+    Tensor,
+    Unknown,
+    Value,
+)
 from tsdyn_lint.infer.walk import OutOfBudget, _level
 from tsdyn_lint.resolve import Assigned, Class, Function, Imported, Module, Program
 from tsdyn_lint.torchdata.load import TorchData

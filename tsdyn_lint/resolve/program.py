@@ -156,7 +156,7 @@ class Program:
         return None
 
     def _mentions(self, star: str, name: str, asking: Module) -> bool:
-        """Whether a module imported with `*` may bind a name: a package can star hundreds that it is not worth parsing."""
+        """Whether a module imported with `*` may bind a name; a package can star hundreds that are not worth parsing."""
         key = (self.root(asking.path), star)
         if key in self._by_name:
             return True
@@ -198,8 +198,7 @@ class Program:
                 inner = self.module(f"{owner.name}.{name}", owner)
                 if inner is not None:
                     return inner
-            found = self.lookup(owner, name, _seen)
-            return found
+            return self.lookup(owner, name, _seen)
         if isinstance(owner, Class):
             return self.class_member(owner, name)
         return None
