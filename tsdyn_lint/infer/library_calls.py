@@ -502,7 +502,7 @@ class LibraryCalls(BuiltinCalls):
         if args.pos and all(isinstance(v, Const) or isinstance(v, Scalar) and v.origin == "constant" for v in flat):
             if name in ("array", "arange", "zeros", "ones", "linspace", "asarray", "eye", "full", "empty"):
                 return Tensor("float" if name in ("zeros", "ones", "linspace") else None, None, "constant", True)
-            if self.muted:  # outside of the capture this is a plain number
+            if self.muted or self.wanted(dotted):  # outside of the capture it is a plain number
                 return Scalar("number", "constant", sources(*args.pos))
             # Dynamo makes a 0-dim tensor even of `np.lcm(4, 6)`, so that a branch on it breaks
             rank = None if any(isinstance(v, Seq) for v in args.pos) else 0

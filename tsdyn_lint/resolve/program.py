@@ -156,7 +156,7 @@ class Program:
         return None
 
     def _mentions(self, star: str, name: str, asking: Module) -> bool:
-        """Whether a module imported with `*` may bind a name; a package can star hundreds that are not worth parsing."""
+        """Whether a module imported with `*` may bind a name; a package may star hundreds of files."""
         key = (self.root(asking.path), star)
         if key in self._by_name:
             return True
