@@ -26,7 +26,9 @@ _GENERATOR: dict[str, frozenset[Engine]] = {
     "torch.set_rng_state": frozenset({D, S}),
     "torch.random.get_rng_state": frozenset({D, S}),
     "torch.random.set_rng_state": frozenset({D, S}),
+    "torch.<made generator>": frozenset({D}),
 }
+_OUTPUT = frozenset({"arith", "shape", "index", "branch", "loop", "return", "arg", "value", "math", "format"})
 _TORCHSCRIPT = tuple(f"torch.jit.{name}" for name in "ScriptModule fork wait isinstance script trace".split())
 _DRAWS = {"rand": 0, "randn": 0, "random": 0, "random_sample": 0, "sample": 0, "ranf": 0, "uniform": 2, "normal": 2,
           "randint": 2, "choice": 1}  # fmt: skip
@@ -56,7 +58,7 @@ def rng_state(event: Event) -> frozenset[Engine] | None:
 def nested_tensor(event: Event) -> set[Engine] | None:
     if not event.facts["target"].startswith("torch.nested."):
         return None
-    return {S, T, E} if "layout" in event.facts.get("keywords", ()) else {D, S, E}
+    return {S, T, E} if event.facts["layout"] == "jagged" else {D, S, E}
 
 
 @check(
@@ -67,16 +69,21 @@ def random_constant(event: Event) -> set[Engine] | None:
     module, _, name = event.facts["target"].rpartition(".")
     if module in ("random", "random.Random"):
         traced = name in ("uniform", "randint", "randrange") or module == "random.Random" and name == "random"
-        return {S, T, E} if traced else None
+        return {S} | _frozen(event) if traced else None
     if module != "numpy.random" or name not in _DRAWS:
         return None
     one = event.facts.get("args", 0) <= _DRAWS[name] and "size" not in event.facts.get("keywords", ())
-    return {D, S, T, E} if one else {S, T, E}
+    return {D, S} | _frozen(event) if one else {S, T, E}
+
+
+def _frozen(event: Event) -> set[Engine]:
+    """Captures that keep the first draw, where it reaches the output."""
+    return {T, E} if event.use_kinds & _OUTPUT else set()
 
 
 @check("TSD701", "call", "method", targets=("torch.Tensor.numpy", "numpy.*"))
 def numpy_in_export(event: Event) -> set[Engine] | None:
     facts = event.facts
     if facts["target"] == "torch.Tensor.numpy":
-        return {S, T, E}
+        return {S, E} if facts.get("origin") == "constant" else {S, T, E}
     return {S, T, E} if facts["target"].startswith("numpy.") and facts.get("argument") == "tensor" else None

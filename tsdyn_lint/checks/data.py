@@ -74,9 +74,26 @@ def data_dependent_assert(event: Event) -> set[Engine] | None:
     return {E} if facts.get("message") in ("none", "literal") and facts.get("plain") else {D, E}
 
 
-@check("TSD208", "branch")
+@check("TSD206", "dynshape")
+def dynamic_shape_op(event: Event) -> set[Engine] | None:
+    op = event.facts["op"]
+    if op == "ctc_loss":
+        return {D, E}
+    return None if op in ("mask-index", "one_hot") else {D}
+
+
+@check("TSD207", "dynshape", "mask-store")
+def boolean_mask_index(event: Event) -> set[Engine] | None:
+    if event.facts["op"] != "mask-index":
+        return None
+    return {T} if event.kind == "mask-store" else {D}
+
+
+@check("TSD208", "branch", "builtin-extreme")
 def tensor_membership(event: Event) -> set[Engine] | None:
     facts = event.facts
+    if event.kind == "builtin-extreme":
+        return {T}
     if facts["test_kind"] != "tensor" or facts["form"] not in _MEMBERSHIP:
         return None
     return {D, T, E} if facts["form"] == "sorted" else {D, S, T, E}
@@ -112,7 +129,7 @@ def one_hot_without_classes(event: Event) -> set[Engine] | None:
 
 @check("TSD211", "datasize")
 def data_dependent_size(event: Event) -> set[Engine] | None:
-    return {D, E} if event.facts["form"] == "setitem" else {D}
+    return {D, E} if event.facts["form"] in ("setitem", "slice-store") else {D}
 
 
 @check("TSD212", "scalar")

@@ -59,7 +59,7 @@ def attribute_cache(event: Event) -> set[Engine] | None:
     facts = event.facts
     if facts["owner"] != "self" or facts["form"] != "assign" or facts.get("had") != "none":
         return None
-    return {T, E} if facts["value"] == "tensor" and facts.get("reads") else None
+    return {T, E} if facts.get("varies") and facts.get("reads") else None
 
 
 @check("TSD407", "write")

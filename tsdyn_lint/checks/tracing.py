@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tsdyn_lint.checks.registry import E, R, S, T, check
+from tsdyn_lint.checks.registry import D, E, R, S, T, check
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.events import Event
 
@@ -66,3 +66,12 @@ def traced_accumulator(event: Event) -> set[Engine] | None:
 @check("TSD702", "tensors-to-tensor")
 def tensor_from_tensors(event: Event) -> set[Engine] | None:
     return {S, T, E} if event.facts["form"] == "sequence" else None
+
+
+@check("TSD503", "size")
+def numpy_of_size(event: Event) -> set[Engine] | None:
+    facts = event.facts
+    if facts["spelling"] != "numpy":
+        return None
+    reduced = facts["function"].rpartition(".")[2] in ("prod", "sum", "max", "min", "amax", "amin", "array", "asarray")
+    return {R, S, T} | ({D} if reduced and "convert" in event.use_kinds else set())

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from fnmatch import translate
+
 from tsdyn_lint.checks.registry import D, E, S, T, check
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.events import Event
 
 
-@check("TSD311", "tensor-attr", "method", targets=("torch.Tensor.requires_grad_",))
+@check("TSD311", "tensor-attr", "method", "call", targets=("torch.Tensor.requires_grad_",))
 def requires_grad_write(event: Event) -> set[Engine] | None:
     facts = event.facts
     if event.kind == "tensor-attr":
         return {D, S} if facts["name"] == "requires_grad" and facts["mode"] == "write" else None
-    if facts["target"] != "torch.Tensor.requires_grad_":
-        return None
-    return None if facts["intermediate"] else {D}
+    if event.kind == "call":
+        return {D, S} if facts["target"] == "torch.<requires_grad=True>" else None
+    return {D} if facts["target"] == "torch.Tensor.requires_grad_" and not facts["off"] else None
 
 
 @check("TSD312", "construct")
@@ -32,3 +35,22 @@ def deepcopy_call(event: Event) -> set[Engine] | None:
             return {D, S, E}
         return None
     return {D, S} if facts["target"] == "copy.copy" and facts["argument"] == "list" else None
+
+
+_SKIPPED_CALLS = (
+    *("gc.*", "uuid.*", "hashlib.*", "base64.*", "binascii.*", "inspect.stack", "inspect.currentframe"),
+    *("inspect.getframeinfo", "inspect.getsource", "sys._getframe", "sys.getsizeof", "traceback.print_*"),
+    *("traceback.extract_*", "contextvars.ContextVar.*", "faulthandler.*", "resource.*", "psutil.*"),
+    *("tracemalloc.*", "ctypes.*", "dis.*", "ast.*", "atexit.*", "signal.*", "sqlite3.*"),
+    *("torch.cuda.device_count", "torch.cuda.memory_allocated", "torch.cuda.is_bf16_supported"),
+    *("torch.cuda.max_memory_allocated", "torch.cuda.memory_reserved", "torch.Tensor.as_subclass"),
+)
+_SKIPPED = re.compile("|".join(map(translate, _SKIPPED_CALLS)))
+
+
+@check("TSD316", "call", "method", targets=_SKIPPED_CALLS)
+def skipped_call(event: Event) -> set[Engine] | None:
+    target = event.facts["target"]
+    if target == "torch.Tensor.as_subclass":
+        return {D, S, E}
+    return {D, S} if _SKIPPED.match(target) else None

@@ -89,6 +89,7 @@ class BuiltinCalls(Tensors):
                 src = frozenset([event]) if event is not None else option.src
                 found.append(Scalar(name, "data" if option.origin != "constant" else "constant", src))
             elif isinstance(option, Scalar) and option.origin == "size":
+                self.use(option, "convert", node)
                 event = self.emit("size", node, None, sub=name, spelling=name)
                 found.append(Scalar(name, "size", option.src | ({event} if event is not None else frozenset())))
             elif isinstance(option, Scalar):

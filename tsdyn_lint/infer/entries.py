@@ -22,6 +22,7 @@ from tsdyn_lint.infer.values import (
     Const,
     Either,
     Func,
+    Instance,
     Mapping,
     Seq,
     Tensor,
@@ -155,13 +156,22 @@ class Entry:
             if self.cls is not None:
                 self_value = self.build(walker)
             args = forward_arguments(walker, self.function, self_value is not None)
-            walker.call_function(Func(self.function, self_value), args, None)
+            self.call(walker, self_value, args)
             written = {e.facts["state"] for e in walker.events.values() if e.kind == "write" and "state" in e.facts}
             if not written <= walker.tracked.keys():
                 # a second call finds what the first one wrote: walk it too, now watching what is read of it
                 walker.tracked.update({state: None for state in written if state not in walker.tracked})
                 walker.forget_calls()
-                walker.call_function(Func(self.function, self_value), args, None)
+                self.call(walker, self_value, args)
+
+    def call(self, walker: Walk, self_value: Value | None, args: Args) -> None:
+        """One call of the entry, with the hooks that its constructor put on it."""
+        if not isinstance(self_value, Instance):
+            walker.call_function(Func(self.function, self_value), args, None)
+            return
+        walker.run_hooks(self_value, "<pre-hooks>", args, UNKNOWN, None)
+        result = walker.call_function(Func(self.function, self_value), args, None)
+        walker.run_hooks(self_value, "<hooks>", args, result, None)
 
     def build(self, walker: Walk) -> Value:
         assert self.cls is not None

@@ -271,6 +271,25 @@ class Instances(Calls):
     # --- calling
 
     def call_instance(self, owner: Instance, args: Args, node: cst.CSTNode) -> Value:
+        if "<pre-hooks>" in owner.attrs:
+            self.run_hooks(owner, "<pre-hooks>", args, UNKNOWN, node)
+        result = self.call_object(owner, args, node)
+        return self.run_hooks(owner, "<hooks>", args, result, node) if "<hooks>" in owner.attrs else result
+
+    def run_hooks(self, owner: Instance, kind: str, args: Args, result: Value, node: cst.CSTNode | None) -> Value:
+        """Hooks that a constructor put on a module: what a forward hook returns takes the place of the result."""
+        held = owner.attrs.get(kind)
+        for hook in held.items if isinstance(held, Seq) and held.items is not None else ():
+            given: Value = UNKNOWN
+            if isinstance(hook, Func):
+                after = [result] if kind == "<hooks>" else []
+                given = self.call_function(hook, Args([owner, Seq("tuple", list(args.pos), UNKNOWN), *after]), node)
+            kept = [v for v in options(given) if not (isinstance(v, Const) and v.value is None)]
+            if kept and not all(isinstance(v, Unknown) for v in kept):
+                result = either(kept) if len(kept) == len(options(given)) else either([result, *kept])
+        return result
+
+    def call_object(self, owner: Instance, args: Args, node: cst.CSTNode) -> Value:
         if owner.cls is not None:
             names = (
                 ("__call__", "forward")
@@ -286,10 +305,12 @@ class Instances(Calls):
                     return self.call_function(Func(member, owner), args, node)
         if owner.outside.startswith("torch.nn."):
             return self.call_builtin_module(owner, args, node)
+        if owner.outside == "torch.jit.ScriptModule":
+            self.emit("call", node, None, sub="script-module", target=owner.outside)
+            with self.quietly():
+                return self.invoke(owner.args[0], args, node) if owner.args else UNKNOWN
         for value in args.all():
             self.use(value, "arg", node)
-        if owner.outside == "torch.jit.ScriptModule":
-            self.emit("call", node, None, target=owner.outside)
         return unknown(*args.all())
 
     def call_builtin_module(self, owner: Instance, args: Args, node: cst.CSTNode) -> Value:
@@ -306,6 +327,8 @@ class Instances(Calls):
             packed = isinstance(first, Instance) and first.outside.endswith("PackedSequence")
             out: Value = Instance(None, "torch.nn.utils.rnn.PackedSequence") if packed else Tensor("float")
             return Seq("tuple", [out, state], UNKNOWN)
+        if kind == "torch.nn.CTCLoss":
+            self.emit("dynshape", node, None, op="ctc_loss", target=kind, spelling="module", origin="data")
         if kind in ("torch.nn.MultiheadAttention", "torch.nn.LSTMCell"):
             return Seq("tuple", [Tensor("float"), Tensor("float")], UNKNOWN)
         if "MaxPool" in kind and (owner.kwargs.get("return_indices") is not None):

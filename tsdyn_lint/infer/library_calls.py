@@ -116,6 +116,7 @@ class LibraryCalls(BuiltinCalls):
                 target=dotted,
                 tensor=any(self.tensor(v) is not None for v in _flat(args.all(), 1)),
                 args=len(args.pos),
+                keywords=tuple(args.kw),
             )
             if event is not None:
                 src = frozenset([event])
@@ -193,13 +194,20 @@ class LibraryCalls(BuiltinCalls):
             "torch.fx.wrap",
         ):
             first = args.get(0)
-            if dotted in ("torch.jit.script", "torch.jit.trace") and self.wanted(dotted):
+            if dotted in ("torch.jit.script", "torch.jit.trace"):
                 self.emit("call", node, None, sub=dotted, target=dotted)
-            if dotted in ("torch.jit.script", "torch.jit.trace") and isinstance(first, Instance):
-                return Instance(None, "torch.jit.ScriptModule", is_module=True)
+                if isinstance(first, Instance) and first.is_module:
+                    return Instance(None, "torch.jit.ScriptModule", is_module=True, args=(first,))
             return first if first is not None else UNKNOWN
         if dotted.startswith("torch.optim.") and short[:1].isupper():
             return Instance(None, dotted)
+        if dotted in ("torch.jit.isinstance", "torch.jit.fork", "torch.jit.wait"):
+            self.emit("call", node, None, sub=dotted, target=dotted)
+            if dotted == "torch.jit.isinstance":
+                return BOOL
+            if dotted == "torch.jit.wait" or not args.pos:
+                return args.get(0) or UNKNOWN
+            return self.invoke(args.pos[0], Args(args.pos[1:], args.kw, args.rest, args.open), node)
         if dotted.startswith(contexts.DISABLERS) or dotted == "torch.compiler.<disabled>":
             if dotted == "torch.compiler.<disabled>":
                 self.emit("call", node, None, sub=dotted, target=dotted, function="")
@@ -476,7 +484,7 @@ class LibraryCalls(BuiltinCalls):
 
     def lib_numpy(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
         if dotted.startswith("numpy.random."):
-            return None
+            return self.numpy_random(dotted, args, node)
         name = dotted.rpartition(".")[2]
         flat = _flat(list(args.pos))
         tensors = [v for v in flat if isinstance(v, Tensor)]
@@ -510,6 +518,20 @@ class LibraryCalls(BuiltinCalls):
         if name in ("array", "zeros", "ones", "arange", "asarray", "empty", "linspace"):
             return Tensor(None, None, "constant" if not args.pos else "data", True)
         return unknown(*args.all())
+
+    def numpy_random(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
+        """Draws: with a shape they are arrays that Dynamo traces, without one a number it has to read."""
+        name = dotted.rpartition(".")[2]
+        scalars = {"rand": 0, "randn": 0, "random": 0, "random_sample": 0, "sample": 0, "uniform": 2, "normal": 2}
+        most = 2 if name == "randint" else scalars.get(name)
+        if most is None:
+            return None
+        sized = len(args.pos) > most or "size" in args.kw or args.rest is not None
+        event = self.emit("call", node, None, sub=dotted, target=dotted, args=len(args.pos), keywords=tuple(args.kw))
+        src = frozenset([event]) if event is not None else frozenset()
+        if sized:
+            return Tensor("int" if name == "randint" else "float", None, "random", True, src=src)
+        return Scalar("int" if name == "randint" else "float", "random", src)
 
     def lib_einops(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
         if dotted.rpartition(".")[2] in ("rearrange", "repeat", "reduce", "einsum"):
@@ -597,6 +619,12 @@ class LibraryCalls(BuiltinCalls):
         target = f"{owner.outside}.{name}" if owner.outside else ""
         for value in args.all():
             self.use(value, "arg", node)
+        if owner.outside == "torch.Generator" and name in ("manual_seed", "set_state", "seed"):
+            return owner
+        if target == "contextlib.ExitStack.enter_context":
+            # the `with` itself is traced, what enters through it is not
+            self.emit("with", node, None, target="contextlib.ExitStack")
+            return self.entered(args.get(0) or UNKNOWN, node)
         if owner.outside.startswith("torch.return_types."):
             return UNKNOWN
         if target and self.wanted(target):
@@ -679,6 +707,11 @@ class LibraryCalls(BuiltinCalls):
             return Seq("modulelist", None, self._any_child(owner))
         if name in ("named_children", "named_modules"):
             return Seq("modulelist", None, Seq("tuple", [STR, self._any_child(owner)], UNKNOWN))
+        if name.startswith("register_") and name.endswith("_hook"):
+            return self.register_hook(owner, name, args, node)
+        if name == "flatten_parameters":
+            self.emit("rnn", node, None, target=owner.outside, cls=owner.outside.rpartition(".")[2])
+            return NOTHING
         if name == "forward" and (owner.cls is None or owner.outside not in ("torch.nn.Module", "")):
             return self.call_builtin_module(owner, args, node) if owner.outside.startswith("torch.nn.") else UNKNOWN
         if name == "__call__":
@@ -694,6 +727,19 @@ class LibraryCalls(BuiltinCalls):
             self.use(value, "arg", node)
         return unknown(*args.all())
 
+    def register_hook(self, owner: Instance, name: str, args: Args, node: cst.CSTNode) -> Value:
+        """Hooks that a constructor registers run with each later call of the module; in a forward they break."""
+        target = f"{owner.outside or 'torch.nn.Module'}.{name}"
+        self.emit("method", node, None, sub=target, target=target)
+        if args.pos and name in ("register_forward_hook", "register_forward_pre_hook"):
+            kind = "<hooks>" if name == "register_forward_hook" else "<pre-hooks>"
+            known = owner.attrs.get(kind)
+            held = known.items if isinstance(known, Seq) and known.items is not None else []
+            takes = "with_kwargs" in args.kw
+            if not takes and args.pos[0] not in held:
+                owner.attrs[kind] = Seq("tuple", [*held, args.pos[0]], UNKNOWN)
+        return Instance(None, "torch.utils.hooks.RemovableHandle")
+
     def _any_child(self, owner: Instance) -> Value:
         found: list[Value] = []
         for value in owner.attrs.values():
@@ -705,16 +751,26 @@ class LibraryCalls(BuiltinCalls):
 
     def class_method(self, owner: ClassRef, name: str, args: Args, node: cst.CSTNode) -> Value:
         if name == "apply" and any(b.startswith("torch.autograd.") for b in self.program.outside_bases(owner.cls)):
-            forward = owner.cls.methods.get("forward")
             for value in args.all():
                 self.use(value, "arith", node)
-            if forward is not None:
-                with self.quietly():
-                    result = self.call_function(Func(forward), args.after(UNKNOWN), node)
-                if isinstance(result, (Tensor, Seq)):
-                    return result
-            return Tensor()
+            return self.autograd_function(owner, args, node)
         return unknown(*args.all())
+
+    def autograd_function(self, owner: ClassRef, args: Args, node: cst.CSTNode) -> Value:
+        """`Function.apply`: Dynamo and export trace its forward, Dynamo its backward too where gradients are asked for;
+        a trace records the call as one node that runs the Python again.
+        """
+        forward, backward = (owner.cls.methods.get(n) for n in ("forward", "backward"))
+        result: Value = UNKNOWN
+        engines = self.frame.engines - {Engine.TRACE, Engine.SCRIPT}
+        if forward is not None:
+            given = args if "setup_context" in owner.cls.methods else args.after(UNKNOWN)
+            with self.under(engines=engines):
+                result = self.call_function(Func(forward), given, node)
+        if backward is not None and self.tensor(result) is not None:
+            with self.under(LIKELY, engines & {Engine.DYNAMO}):
+                self.call_function(Func(backward), Args([UNKNOWN, Tensor()]), node)
+        return result if isinstance(result, (Tensor, Seq)) else Tensor()
 
     # --- context managers
 
@@ -733,7 +789,7 @@ class LibraryCalls(BuiltinCalls):
         if isinstance(value, Instance):
             if value.outside == "contextlib.<user>":
                 return value.attrs.get("entered", UNKNOWN)
-            if value.cls is not None:
+            if value.cls is not None or value.outside == "contextlib.ExitStack":
                 return value
             if value.outside in ("contextlib.nullcontext",) and value.args:
                 return value.args[0]

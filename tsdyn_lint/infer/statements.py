@@ -107,6 +107,9 @@ class Statements(Expressions):
         operator = type(node.operator).__name__.replace("Assign", "")
         if isinstance(target, cst.Subscript) and self.tensor(self.expr(target.value)) is not None:
             # x[mask] += 1 reads through the mask as well: `before` has said so
+            held = self.tensor(before)
+            if held is not None and held.data_sized:
+                self.mask_store(held, target)
             self.inplace_operand(before, value, node)
             return True
         if isinstance(before, Seq) and before.kind in ("list", "deque") and operator == "Add":
@@ -307,6 +310,8 @@ class Statements(Expressions):
         held = None if before is None else self.tensor(before)
         if held is not None:
             facts["before"] = held.origin
+        made = self.tensor(value)
+        facts["varies"] = made is not None and made.origin in ("data", "random")
         self.emit(
             "write", node, None, owner="self" if owner.is_module or owner.owner == "self" else owner.owner, name=name,
             form="augment" if augmented else "assign", value=_describe(value),
@@ -531,7 +536,7 @@ class Statements(Expressions):
             kind = self.context_kind(value)
             if kind != "supported":
                 target = contexts.describe(value)
-                if kind == "refused":
+                if kind == "refused" and target != "contextlib.ExitStack":
                     self.emit("with", item.item, None, target=target)
                 self.frame.blocks = (*self.frame.blocks, "with")
                 blocks += 1
@@ -542,6 +547,9 @@ class Statements(Expressions):
         alive = self.suite(node.body)
         self.frame.blocks = saved
         return alive or suppresses
+
+    def mask_store(self, mask: Tensor, node: cst.CSTNode) -> None:
+        raise NotImplementedError
 
     def context_kind(self, value: Value) -> str:
         raise NotImplementedError

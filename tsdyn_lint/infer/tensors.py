@@ -93,6 +93,7 @@ _FLOAT_OPS = frozenset(
 _SIZE_ARGS = frozenset(
     {"zeros", "ones", "empty", "full", "randn", "rand", "eye", "new_zeros", "new_ones", "new_empty", "new_full"}
 )
+_OBJECTS = {"generator": "torch.Generator", "storage": "torch.UntypedStorage"}
 _FACTORY_RANK = frozenset({"zeros", "ones", "empty", "rand", "randn"})
 
 
@@ -221,6 +222,16 @@ class Tensors(Instances):
             return Tensor(owner.dtype, owner.rank, owner.origin, True, owner.data_sized, None, src=owner.src)
         if name in ("apply_", "map_"):
             return owner
+        if (
+            name.endswith("_")
+            and not name.endswith("__")
+            and isinstance(node, cst.Call)
+            and isinstance(node.func, cst.Attribute)
+            and isinstance(node.func.value, cst.Attribute)
+            and node.func.value.attr.value == "data"
+        ):
+            self.emit("tensor-attr", node, owner, name="data", mode="write", form="in-place", value="tensor",
+                      intermediate=False, origin=owner.origin)  # fmt: skip
         self.maybe_method_event(qualified, owner, node, args)
         return self.torch_result(qualified, name, args, node, owner)
 
@@ -235,6 +246,7 @@ class Tensors(Instances):
                 intermediate=owner.intermediate,
                 args=len(args.pos),
                 origin=owner.origin,
+                off=bool(args.pos) and isinstance(args.pos[0], Const) and args.pos[0].value is False,
             )
 
     # --- functions
@@ -247,6 +259,20 @@ class Tensors(Instances):
             if self.torch.returns(dotted) is not None or self.torch.choices(dotted):
                 if name not in ("tensor", "as_tensor", "full", "is_tensor", "zeros", "ones", "arange", "empty"):
                     self.confirm(first)
+        if dotted.startswith("torch.nested.") and name in ("nested_tensor", "as_nested_tensor"):
+            layout = args.get(2, "layout")
+            jagged = isinstance(layout, Outside) and layout.dotted == "torch.jagged"
+            self.emit("call", node, None, sub=dotted, target=dotted, layout="jagged" if jagged else "strided")
+            return Tensor() if jagged else Instance(None, "torch.nested.<strided>")
+        if isinstance(first, Instance) and first.outside == "torch.nested.<strided>":
+            self.emit("call", node, None, sub=dotted, target="torch.nested.<strided>", layout="strided")
+            return Tensor()
+        made = args.kw.get("generator")
+        if isinstance(made, Instance) and made.outside == "torch.Generator" and made.owner == "local":
+            self.emit("call", node, None, sub="generator", target="torch.<made generator>")
+        learned = args.kw.get("requires_grad")
+        if isinstance(learned, Const) and learned.value is True and not learned.soft:
+            self.emit("call", node, None, sub="requires_grad", target="torch.<requires_grad=True>")
         if self.wanted(dotted):
             event = self.emit(
                 "call",
@@ -285,6 +311,8 @@ class Tensors(Instances):
                     return Tensor(None, None, owner.origin, True)
                 if name.endswith("_like") or name in _CONSTRUCTORS or name in _RANDOM:
                     returned = "tensor"
+                elif name[:1].isupper() and owner is None:
+                    return Instance(None, dotted, args=tuple(args.pos), kwargs=dict(args.kw))
                 else:
                     return unknown(*everything)
         result = self.from_kind(returned, dotted, name, args, owner, everything)
@@ -336,6 +364,8 @@ class Tensors(Instances):
             return Scalar("other", "meta")
         if kind == "none":
             return NOTHING
+        if kind in _OBJECTS:
+            return Instance(None, _OBJECTS[kind])
         return unknown(*everything)
 
     def result_tensor(
@@ -504,7 +534,7 @@ class Tensors(Instances):
         if owner is None and name in ("arange", "range", "linspace"):
             for value in pos:
                 tensor = self.tensor(value)
-                if tensor is not None:
+                if tensor is not None and tensor.intermediate:
                     self.emit(
                         "datasize",
                         node,
@@ -515,8 +545,8 @@ class Tensors(Instances):
                         origin=tensor.origin,
                     )
         if name in _SIZE_ARGS and owner is None or name in ("new_zeros", "new_ones", "new_empty"):
-            for value in _flat(pos):
-                if isinstance(value, Tensor) and (value.rank == 0 or value.dtype == "int"):
+            for value in _flat(pos[:1] if name in ("full", "new_full") else pos):
+                if isinstance(value, Tensor) and value.intermediate and (value.rank == 0 or value.dtype == "int"):
                     self.emit("datasize", node, value, target=dotted, form="size", origin=value.origin)
         if name == "tensor_split" and len(pos) > (0 if owner is not None else 1):
             tensor = self.tensor(pos[0 if owner is not None else 1])
@@ -536,6 +566,9 @@ class Tensors(Instances):
 
     def dynamic_shape(self, dotted: str, name: str, args: Args, node: cst.CSTNode, owner: Tensor | None) -> bool:
         """Whether the result's shape depends on data; emits the event if so."""
+        if name == "ctc_loss" and owner is None:
+            self.emit("dynshape", node, None, op=name, target=dotted, spelling="function", origin="data")
+            return False
         if "dynamic_output_shape" not in self.torch.tags(dotted):
             return False
         given = len(args.pos) + (1 if owner is not None else 0)
@@ -636,7 +669,11 @@ class Tensors(Instances):
             return True
         return mask.data_sized
 
-    def slice_bounds(self, part: SliceValue, node: cst.CSTNode) -> None:
+    def mask_store(self, mask: Tensor, node: cst.CSTNode) -> None:
+        """`y[mask] = values[mask]` and `y[mask] += 1`: a trace keeps how many values the example had."""
+        self.emit("mask-store", node, mask, op="mask-index", origin=mask.origin)
+
+    def slice_bounds(self, part: SliceValue, node: cst.CSTNode, form: str = "slice") -> None:
         for bound in part.parts:
             tensor = self.tensor(bound)
             if tensor is not None:
@@ -646,7 +683,7 @@ class Tensors(Instances):
                     tensor,
                     self.mixed(bound) if bound is not tensor else CERTAIN,
                     target="torch.Tensor.__getitem__",
-                    form="slice",
+                    form=form,
                     origin=tensor.origin,
                 )
 
@@ -658,7 +695,11 @@ class Tensors(Instances):
             self.use(part, "index", node)
             for option in options(part):
                 if isinstance(option, SliceValue):
-                    self.slice_bounds(option, node)
+                    self.slice_bounds(option, node, "slice-store")
+                elif isinstance(option, Tensor) and option.dtype == "bool":
+                    held = self.tensor(value)
+                    if held is not None and held.data_sized:
+                        self.mask_store(option, node)
         integers = [
             p
             for p in parts
@@ -774,10 +815,12 @@ def _holds(condition: str, args: Args, given: int, method: bool, walk: Tensors) 
     """Whether a tag's condition is met by this call."""
     if not condition:
         return True
+    if " " in condition:
+        return all(_holds(part, args, given, method, walk) for part in condition.split())
     if condition.startswith("nargs="):
         return given == int(condition[6:]) and not args.kw
     if condition.startswith("!"):
-        return condition[1:] not in args.kw and given < 2
+        return condition[1:] not in args.kw and (given < 2 or condition == "!output_size")
     name, _, wanted = condition.partition(":")
     value = args.kw.get(name)
     if value is None:
