@@ -160,6 +160,8 @@ def test_config(data: TorchData) -> None:
 
 def test_versions_differ() -> None:
     assert load((2, 13)).dynamo_call("random.random") == "skip"
+    assert load((2, 14)).dynamo_call("random.random") == "trace"
+    assert load((2, 15)).dynamo_call("heapq.heappush") == "trace"
     assert load((2, 13)).verdicts("global-counter") == {"recompile": "recompiles"}
     assert load((2, 14)).verdicts("global-counter") == {}
     assert load((2, 14)).verdicts("torch.nn.Module.state_dict") == {"dynamo": "GB0467"}
