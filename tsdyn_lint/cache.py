@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -102,6 +101,8 @@ class Cache:
 
     def write(self, name: str, whole: Any) -> None:
         """Replaces what is under a name, at once; does nothing where that cannot be done."""
+        import tempfile
+
         text = json.dumps(whole, separators=(",", ":"))
         try:
             self._make_folder()

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tsdyn_lint.config import Settings
 from tsdyn_lint.findings import Engine, Finding, Location
 from tsdyn_lint.problems import internal_error
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.source import Source, check_syntax
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _POOL_BYTES = 160_000
 """Less source than this (about 4,000 lines) is judged sooner than a process pool starts."""

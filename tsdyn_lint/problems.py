@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import traceback
 from pathlib import Path
 
 from tsdyn_lint.findings import Confidence, Finding, Location, Severity
@@ -11,6 +10,8 @@ from tsdyn_lint.findings import Confidence, Finding, Location, Severity
 
 def internal_error(path: Path, problem: BaseException, doing: str = "") -> Finding:
     """`TSD099` for a file, naming the exception and the line of ours that raised it; `-v` prints the traceback."""
+    import traceback
+
     if os.environ.get("TSDYN_LINT_TRACEBACK"):
         traceback.print_exception(problem)
     last = traceback.extract_tb(problem.__traceback__)[-1:]

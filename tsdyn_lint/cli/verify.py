@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tsdyn_lint.configfile import ConfigError
 from tsdyn_lint.findings import Finding
-from tsdyn_lint.session import Outcome
+
+if TYPE_CHECKING:
+    from tsdyn_lint.session import Outcome
 
 _OPEN = ("masked", "not-reached", "not-run")
 _BAR = 24
