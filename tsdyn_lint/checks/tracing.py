@@ -48,9 +48,9 @@ def requires_grad_branch(event: Event) -> set[Engine] | None:
 @check("TSD605", "tensor-attr")
 def data_attribute_read(event: Event) -> set[Engine] | None:
     facts = event.facts
-    if facts["name"] != "data" or facts["mode"] != "read" or facts["origin"] in ("parameter", "buffer", "constant"):
+    if facts["name"] != "data" or facts["mode"] != "read" or facts["origin"] == "constant":
         return None
-    return {T, E}
+    return {E} if facts["origin"] in ("parameter", "buffer") else {T, E}
 
 
 @check("TSD606", "size")
