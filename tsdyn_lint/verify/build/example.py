@@ -46,7 +46,7 @@ def run_file(path: str) -> types.ModuleType:
     """Run the file as a module under a new name."""
     seed(0)
     with open(path, encoding="utf-8") as stream:
-        code = compile(stream.read(), path, "exec")
+        code = compile(stream.read(), path, "exec", dont_inherit=True)
     module = types.ModuleType(f"tsdyn_example_{next(NUMBERS)}")
     module.__file__ = path
     sys.modules[module.__name__] = module

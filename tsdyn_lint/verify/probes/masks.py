@@ -124,7 +124,7 @@ class Masks:
         sys.modules[name] = module
         self._names.append(name)
         self._copies[filename] = copy
-        exec(compile(text, copy, "exec"), module.__dict__)
+        exec(compile(text, copy, "exec", dont_inherit=True), module.__dict__)
         return module
 
 
