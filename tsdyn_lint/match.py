@@ -68,12 +68,14 @@ class Matcher:
         for event in events:
             if not event.judged:
                 continue
+            named = False
             for rule, decide in self.rules.get(event.kind, ()):
-                if not rule.holds_for(version):
+                if not rule.holds_for(version) or named and _is_fallback(rule):
                     continue
                 verdict = decide(event, rule)
                 if verdict is None:
                     continue
+                named = True
                 hit = verdict.engines & event.engines & engines
                 if hit:
                     yield _finding(event, rule, verdict, hit)
@@ -94,8 +96,15 @@ def matcher(rulebook: RuleBook) -> Matcher:
             targets += check.targets
             for kind in check.kinds:
                 rules.setdefault(kind, []).append((rule, check.decide))
+    for deciders in rules.values():
+        deciders.sort(key=lambda pair: _is_fallback(pair[0]))
     pattern = "|".join(translate(t) for t in sorted(set(targets))) or r"(?!)"
     return Matcher(rules, re.compile(pattern))
+
+
+def _is_fallback(rule: Rule) -> bool:
+    """Whether a rule speaks only where no other one has anything to say of the event."""
+    return rule.code in CHECKS and CHECKS[rule.code].fallback
 
 
 def _table(match: Mapping[str, Any]) -> _Table:

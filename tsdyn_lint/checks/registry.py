@@ -32,6 +32,8 @@ class Check:
     kinds: tuple[str, ...]
     targets: tuple[str, ...]
     test: Callable[[Event], Verdict | frozenset[Engine] | set[Engine] | None]
+    fallback: bool = False
+    """Speaks only where no other rule has anything to say of the event."""
 
     def decide(self, event: Event, rule: Rule) -> Verdict | None:
         answer = self.test(event)
@@ -44,12 +46,12 @@ CHECKS: dict[str, Check] = {}
 Test = Callable[[Event], "Verdict | frozenset[Engine] | set[Engine] | None"]
 
 
-def check(code: str, *kinds: str, targets: tuple[str, ...] = ()) -> Callable[[Test], Test]:
+def check(code: str, *kinds: str, targets: tuple[str, ...] = (), fallback: bool = False) -> Callable[[Test], Test]:
     """Register a check for the rule page of that code."""
 
     def register(test: Test) -> Test:
         assert code not in CHECKS, f"{code} has two checks"
-        CHECKS[code] = Check(code, kinds, targets, test)
+        CHECKS[code] = Check(code, kinds, targets, test, fallback)
         return test
 
     return register

@@ -50,8 +50,8 @@ class Core:
 
     def __init__(self, program: Program, torch: TorchData, wanted: Callable[[str], bool]) -> None:
         self.program, self.torch = program, torch
-        self.wanted = wanted
-        """Whether some rule matches calls of that dotted name."""
+        self._named = wanted
+        self._wanted: dict[str, bool] = {}
         self.events: dict[Any, Event] = {}
         self.muted = 0
         self.steps = 0
@@ -59,6 +59,20 @@ class Core:
         self._module_values: dict[tuple[int, str], Value] = {}
         self.tracked: dict[tuple[int, str], Event | None] = {}
         """State that calls write: (owner, name) -> the event of its reads. An entry that writes is walked twice."""
+
+    def wanted(self, dotted: str) -> bool:
+        """Whether calls of that name are worth an event: a rule names it, or torch's data says that Dynamo refuses it."""
+        known = self._wanted.get(dotted)
+        if known is None:
+            known = self._wanted[dotted] = self._named(dotted) or self.refused(dotted)
+        return known
+
+    def refused(self, dotted: str) -> bool:
+        """Whether Dynamo of this torch breaks at every call of that name.
+
+        Operators whose output or shape depends on data are left to the events that look at their arguments.
+        """
+        return self.torch.dynamo_call(dotted) in ("skip", "refuse") and not self.torch.tags(dotted)
 
     # --- events
 
@@ -75,6 +89,8 @@ class Core:
         if self.muted:
             return None
         frame = self.frame
+        if "target" in facts and kind in ("call", "method"):
+            facts["refused"] = self.refused(facts["target"])
         hypotheses = frozenset(h for h in map(_hypothesis, options(on)) if h) if on is not None else frozenset()
         confidence = min(confidence, frame.confidence)
         key = (kind, sub, id(node))
