@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import libcst as cst
@@ -428,7 +429,7 @@ class LibraryCalls(BuiltinCalls):
         )
         holds = any(isinstance(v, Tensor) for v in _flat([value]))
         self.emit("call", node, value, sub=dotted, target=dotted, argument=what, holds_tensor=holds)
-        return value
+        return either(_copied(v) for v in options(value))
 
     def lib_collections(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
         name = dotted.rpartition(".")[2]
@@ -794,6 +795,17 @@ class LibraryCalls(BuiltinCalls):
             if value.outside in ("contextlib.nullcontext",) and value.args:
                 return value.args[0]
         return UNKNOWN
+
+
+def _copied(value: Value) -> Value:
+    """A copy of a container or plain object, so that what is written to it leaves the original alone."""
+    if isinstance(value, Instance) and not value.is_module:
+        return replace(value, attrs=dict(value.attrs), owner="local")
+    if isinstance(value, Seq):
+        return replace(value, items=None if value.items is None else list(value.items), owner="local", name="")
+    if isinstance(value, Mapping):
+        return replace(value, items=dict(value.items), owner="local", name="")
+    return value
 
 
 def _looks_like_tensor(owner: Value) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -167,8 +168,7 @@ class Program:
             return False
         if (path, name) not in self._mentioned:
             self.read_by.setdefault(asking.path, set()).add(path)
-            text = self._read(path) or ""
-            self._mentioned[path, name] = name in text or "import *" in text
+            self._mentioned[path, name] = _may_export(self._read(path) or "", name)
         return self._mentioned[path, name]
 
     def find(self, dotted: str, asking: Module, _seen: frozenset[tuple[str, str]] = frozenset()) -> Definition:
@@ -277,6 +277,20 @@ class Program:
                 base for module in self.linted for other in module.classes for base in self.mro(other)[1:]
             }
         return cls in self._derived_from
+
+
+def _may_export(text: str, name: str) -> bool:
+    """Whether `from .. import *` of a file with this text can give that name, as far as the text alone says."""
+    if "import *" in text:
+        return True
+    if name not in text:
+        return False
+    if "__all__" in text:
+        return f'"{name}"' in text or f"'{name}'" in text
+    defined = rf"^[ \t]*(?:(?:async[ \t]+)?def|class)[ \t]+{name}\b"
+    assigned = rf"^[ \t]*{name}[ \t]*(?:[=:,)]|as\b|$)"
+    bound = rf"{defined}|{assigned}|\bimport\b.*\b{name}\b"
+    return re.search(bound, text, re.MULTILINE) is not None
 
 
 __all__ = ["Assigned", "Class", "Definition", "Function", "Imported", "Module", "Program"]
