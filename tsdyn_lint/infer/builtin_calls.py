@@ -113,8 +113,8 @@ class BuiltinCalls(Tensors):
                 if self.doubtful(option) and not option.intermediate:
                     found.append(Scalar("int", "unknown"))
                     continue
-                event = self.emit("size", node, option, sub="len", spelling="len")
                 origin = "data" if option.data_sized else "size" if option.origin in ("data", "random") else "constant"
+                event = self.emit("size", node, option, sub="len", spelling="len") if origin != "constant" else None
                 found.append(Scalar("int", origin, option.src | ({event} if event is not None else frozenset())))
             elif isinstance(option, Seq):
                 if option.items is not None and option.owner in ("local", "argument"):

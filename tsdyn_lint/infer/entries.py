@@ -155,7 +155,7 @@ class Entry:
             self_value: Value | None = None
             if self.cls is not None:
                 self_value = self.build(walker)
-            args = forward_arguments(walker, self.function, self_value is not None)
+            args = forward_arguments(walker, self.function, self_value is not None, self.confidence < CERTAIN)
             self.call(walker, self_value, args)
             written = {e.facts["state"] for e in walker.events.values() if e.kind == "write" and "state" in e.facts}
             if not written <= walker.tracked.keys():
@@ -206,7 +206,7 @@ def entries(program: Program, module: Module) -> Iterator[Entry]:
             yield Entry(function, None, CERTAIN, frozenset({Engine.SCRIPT}) if scripted else ALL_ENGINES)
     if not any_class and not any_function and not named:
         for function in module.functions:
-            if _takes_tensors(function):
+            if _tensor_parameters(function):
                 yield Entry(function, None, LIKELY)
 
 
@@ -247,8 +247,16 @@ _TENSOR_USES = frozenset(
 )
 
 
-def _takes_tensors(function: Function) -> bool:
-    """Whether a parameter of the function is used as only a tensor can be."""
+_NOT_ON_TENSORS = (
+    "torch.hub.", "torch.utils.", "torch.cuda.", "torch.distributed.", "torch.onnx.", "torch.jit.", "torch.optim.",
+    "torch.load", "torch.save", "torch.device", "torch.manual_seed", "torch.compile", "torch.backends.",
+    "torch.library.",
+)  # fmt: skip
+
+
+def _tensor_parameters(function: Function) -> frozenset[str]:
+    """Parameters of the function that are used as only a tensor can be."""
+    found: set[str] = set()
     names = {p.name.value for p in (*function.node.params.params, *function.node.params.posonly_params)}
     todo: list[cst.CSTNode] = list(function.body[0])
     while todo:
@@ -259,26 +267,26 @@ def _takes_tensors(function: Function) -> bool:
             and node.value.value in names
             and node.attr.value in _TENSOR_USES
         ):
-            return True
-        if (
-            isinstance(node, cst.Call)
-            and (function.module.dotted(node.func) or "").startswith("torch.")
-            and any(isinstance(a.value, cst.Name) and a.value.value in names for a in node.args)
-        ):
-            return True
+            found.add(node.value.value)
+        elif isinstance(node, cst.Call):
+            dotted = function.module.dotted(node.func) or ""
+            if dotted.startswith("torch.") and not dotted.startswith(_NOT_ON_TENSORS):
+                found |= {a.value.value for a in node.args[:2] if isinstance(a.value, cst.Name)} & names
         todo.extend(node.children)
-    return False
+    return frozenset(found)
 
 
-def forward_arguments(walker: Walk, function: Function, is_method: bool) -> Args:
+def forward_arguments(walker: Walk, function: Function, is_method: bool, guessed: bool = False) -> Args:
     """What an entry point is called with: tensors, unless annotations, defaults or (later) uses say otherwise."""
     parameters = function.node.params
     positional = [*parameters.posonly_params, *parameters.params]
     if is_method and not function.is_static:
         positional = positional[1:]
     args = Args()
+    evident = _tensor_parameters(function) if guessed else frozenset()
     for index, parameter in enumerate(positional):
-        args.pos.append(entry_value(walker, parameter, function, first=index == 0))
+        first = index == 0 and (not guessed or parameter.name.value in evident)
+        args.pos.append(entry_value(walker, parameter, function, first))
     for parameter in parameters.kwonly_params:
         args.kw[parameter.name.value] = entry_value(walker, parameter, function, first=False)
     if isinstance(parameters.star_arg, cst.Param):

@@ -761,7 +761,8 @@ class Expressions(Core):
             if isinstance(option, Tensor):
                 if option.hypothesis is not None and not option.hypothesis.confirmed and not option.intermediate:
                     continue
-                self.emit("loop", node, option, over="tensor", form="iterate", data_sized=option.data_sized)
+                if option.data_sized or option.origin not in ("constant", "parameter", "buffer"):
+                    self.emit("loop", node, option, over="tensor", form="iterate", data_sized=option.data_sized)
             elif isinstance(option, Seq):
                 if option.src:
                     self.use(option, "loop", node)

@@ -56,6 +56,14 @@ _BUFFERS = frozenset({"running_mean", "running_var", "num_batches_tracked"})
 _TENSOR_NAMES = frozenset(
     {"Tensor", "FloatTensor", "LongTensor", "BoolTensor", "IntTensor", "HalfTensor", "DoubleTensor", "Parameter"}
 )
+_PLAIN_TYPES = frozenset({"int", "float", "bool", "str", "bytes", "list", "tuple", "dict", "set", "complex", "ndarray"})
+_MODULE_METHODS = frozenset(
+    (
+        "items keys values pop update append extend insert children modules named_children named_modules parameters "
+        "named_parameters buffers named_buffers register_buffer register_parameter add_module to cuda cpu eval train "
+        "half float double apply state_dict load_state_dict requires_grad_ zero_grad _modules _buffers _parameters"
+    ).split()
+)
 _NO_PARAMETERS = tuple(
     (
         "ReLU Softmax Sigmoid Tanh GELU Dropout Loss Pool Identity Flatten Upsample Pad LeakyReLU ELU SiLU "
@@ -178,7 +186,7 @@ class Instances(Calls):
                 return self.class_constant(member, owner.cls, name, "self")
             if isinstance(member, Class):
                 return ClassRef(member)
-            if "*" in owner.attrs:
+            if "*" in owner.attrs and name not in _MODULE_METHODS:
                 return owner.attrs["*"]
         if owner.outside.startswith("torch.nn.") and name in _PARAMETERS and owner.outside != "torch.nn.Module":
             return Tensor(None, None, "buffer" if name in _BUFFERS else "parameter")
@@ -266,6 +274,8 @@ class Instances(Calls):
             if isinstance(getter, Function):
                 found = self.call_function(Func(getter, value), Args(), node)
                 return self.iterate(found, node, "loop") if isinstance(found, Seq) else UNKNOWN
+            if value.outside in CONTAINERS and "*" in value.attrs:
+                return STR if value.outside.endswith("Dict") else value.attrs["*"]
         return UNKNOWN
 
     # --- calling
@@ -464,6 +474,11 @@ class Instances(Calls):
             return None
         name = wanted.dotted
         short = name.rpartition(".")[2]
+        if name == "builtins.type":
+            named = value.dotted.rpartition(".")[2] if isinstance(value, Outside) else ""
+            return isinstance(value, ClassRef) or (
+                named[:1].isupper() or named in _PLAIN_TYPES or None if named else False
+            )
         if name.startswith("torch.") and short in _TENSOR_NAMES:
             if not isinstance(value, Tensor):
                 return None if isinstance(value, Outside) else False

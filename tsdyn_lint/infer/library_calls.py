@@ -704,9 +704,9 @@ class LibraryCalls(BuiltinCalls):
             return Seq("gen", None, Tensor(origin="parameter", intermediate=False))
         if name in ("named_parameters", "named_buffers"):
             return Seq("gen", None, Seq("tuple", [STR, Tensor(origin="parameter", intermediate=False)], UNKNOWN))
-        if name in ("children", "modules"):
+        if name in ("children", "modules", "values"):
             return Seq("modulelist", None, self._any_child(owner))
-        if name in ("named_children", "named_modules"):
+        if name in ("named_children", "named_modules", "items"):
             return Seq("modulelist", None, Seq("tuple", [STR, self._any_child(owner)], UNKNOWN))
         if name.startswith("register_") and name.endswith("_hook"):
             return self.register_hook(owner, name, args, node)
