@@ -115,6 +115,15 @@ def test_what_a_target_prints_is_kept_and_its_input_is_empty(workers: Workers, t
     assert "said ''" in result.log
 
 
+@pytest.mark.skipif(not can_fork(), reason="the template road needs fork")
+def test_the_network_is_cut_where_the_system_allows(workers: Workers, tmp_path: Path) -> None:
+    body = "import socket; socket.create_connection(('192.0.2.1', 80), 1)"
+    result = batch(workers, tmp_path, job(tmp_path, "calls", FORWARD.format(body=body)))
+    error = result.seen["eager"]["error"]
+    assert result.network in ("cut", "open") and error is not None
+    assert result.network == "open" or "unreachable" in error["message"]
+
+
 @pytest.mark.slow
 def test_the_plain_road_ends_an_endless_loop(tmp_path: Path) -> None:
     endless = job(tmp_path, "endless", FORWARD.format(body="\n        while True: pass"), timeout=3)

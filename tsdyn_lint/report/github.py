@@ -22,6 +22,8 @@ def _command(run: Run, finding: Finding) -> str:
     text = f"{run.place(finding)}: {finding.code} {finding.message}"
     if finding.engines:
         text += f" [{', '.join(finding.engines)}]"
+    if finding.verify:
+        text += f" ({finding.verify['status']})"
     return f"::{_COMMANDS[finding.severity]} {properties}::{_data(text)}"
 
 

@@ -15,7 +15,8 @@ def render(run: Run) -> str:
     report = [
         {
             "check_name": finding.name,
-            "description": f"{finding.code}: {finding.message}",
+            "description": f"{finding.code}: {finding.message}"
+            + (f" ({finding.verify['status']})" if finding.verify else ""),
             "severity": _SEVERITIES[finding.severity],
             "fingerprint": fingerprint,
             "location": {

@@ -37,12 +37,18 @@ def _suite(root: ElementTree.Element, name: str, cases: list[ElementTree.Element
 
 
 def _case(run: Run, finding: Finding) -> ElementTree.Element:
-    """A finding of severity info is no failure: its case holds the message as output."""
+    """A finding of severity info, or one that torch refuted, is no failure: its case holds the message as output.
+
+    One that could not be tried is skipped.
+    """
     place = run.place(finding)
     attributes = {"name": f"{finding.code} {finding.name}", "classname": _xml(run.shown(finding.filename))}
     case = ElementTree.Element("testcase", attributes | {"line": str(finding.start.row)})
     text = _xml(f"{place}: {finding.message} [{', '.join(finding.engines)}]")
-    if finding.severity.fails:
+    status = finding.verify["status"] if finding.verify else "confirmed"
+    if finding.severity.fails and status not in ("confirmed", "refuted"):
+        ElementTree.SubElement(case, "skipped", message=_xml(f"{status}: {text}"))
+    elif finding.severity.fails and status == "confirmed":
         failure = ElementTree.SubElement(case, "failure", message=_xml(finding.message), type=finding.severity.value)
         failure.text = text
     else:

@@ -50,7 +50,9 @@ def run_job(job: dict[str, Any], emit: Emit) -> None:
             emit({"built": {"targets": names_in(job["subject"])}})
             emit({"done": True})
             return
-        subject = build({**job["subject"], "device": chosen_device(job.get("device", "cpu"))})
+        device = chosen_device(job.get("device", "cpu"))
+        check_device(device)
+        subject = build({**job["subject"], "device": device})
     except NotATarget as error:
         emit({"failure": "skip", "message": str(error)})
         return
@@ -82,6 +84,18 @@ def chosen_device(wanted: str) -> str:
     if wanted == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     return wanted
+
+
+def check_device(device: str) -> None:
+    """Raise BuildError where this process cannot use it."""
+    import torch
+
+    from tsdyn_lint.verify.build.importing import BuildError
+
+    if device == "cuda" and getattr(torch.cuda, "_is_in_bad_fork", lambda: False)():
+        raise BuildError("CUDA was initialised before this worker was forked")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise BuildError("there is no CUDA device")
 
 
 def _told(error: BaseException) -> str:

@@ -9,6 +9,9 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import torch
+from torch.utils import _pytree as pytree
+
 from tsdyn_lint.verify.build.variants import others, sweep
 from tsdyn_lint.verify.probes.places import Project
 from tsdyn_lint.verify.probes.subject import Call, Subject, seed
@@ -16,7 +19,7 @@ from tsdyn_lint.verify.probes.subject import Call, Subject, seed
 NUMBERS = itertools.count()
 
 
-def load(filename: str) -> Subject:
+def load(filename: str, device: str = "cpu") -> Subject:
     """The subject of a file. It is run anew for each fresh instance, so no state survives a probe.
 
     Module-level names it may set: `second = (args...)`, or a list of such tuples, for the calls to compare on and to
@@ -26,9 +29,10 @@ def load(filename: str) -> Subject:
     path = os.path.abspath(filename)
     module = run_file(path)
     _, args, kwargs = spread(module.example)
-    example = Call(args, kwargs)
+    example = on_device(Call(args, kwargs), device)
+    args, kwargs = example.args, example.kwargs
     seconds = tuple(
-        Call(tuple(args), {}, f"second inputs {index}" if index > 1 else "second inputs", "given")
+        on_device(Call(tuple(args), {}, f"second inputs {index}" if index > 1 else "second inputs", "given"), device)
         for index, args in enumerate(_listed(getattr(module, "second", None)), 1)
     )
     repeat = getattr(module, "repeat", None)
@@ -37,9 +41,20 @@ def load(filename: str) -> Subject:
 
     def make() -> Callable[..., Any]:
         function: Callable[..., Any] = spread(run_file(path).example)[0]
-        return function
+        return function.to(device) if isinstance(function, torch.nn.Module) and device != "cpu" else function
 
-    return Subject(make, example, Project((path,)), seconds or others(example), calls)
+    about = {"device": device, "torch": torch.__version__.partition("+")[0], "synthesised": False}
+    return Subject(make, example, Project((path,)), seconds or others(example), calls, about=about)
+
+
+def on_device(call: Call, device: str) -> Call:
+    """The same call with its tensors there."""
+    if device == "cpu":
+        return call
+    args, kwargs = pytree.tree_map(
+        lambda x: x.to(device) if isinstance(x, torch.Tensor) else x, (call.args, call.kwargs)
+    )
+    return Call(args, kwargs, call.label, call.kind)
 
 
 def run_file(path: str) -> types.ModuleType:

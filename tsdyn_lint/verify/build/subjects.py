@@ -36,7 +36,7 @@ def build(description: Mapping[str, Any]) -> Subject:
     Raises BuildError, NotATarget, or whatever the target's own code raises.
     """
     if "qualname" not in description:
-        return example.load(description["file"])
+        return example.load(description["file"], description.get("device", "cpu"))
     module = _imported(description)
     table, owner = description["table"], module
     if description.get("entry") is not None:
@@ -53,7 +53,7 @@ def build(description: Mapping[str, Any]) -> Subject:
     maker, calls, about = _prepared(target, table, owner, str(table.get("mode") or "eval"))
     restore()
     device = description.get("device", "cpu")
-    moved = tuple(tuple(_moved(call, device) for call in group) for group in ((calls[0],), *calls[1:]))
+    moved = tuple(tuple(example.on_device(call, device) for call in group) for group in ((calls[0],), *calls[1:]))
     about |= {"inputs": list(describe(moved[0][0])), "device": device, "torch": torch.__version__.partition("+")[0]}
 
     def make() -> Callable[..., Any]:
@@ -80,15 +80,6 @@ def listed_targets(module: ModuleType) -> list[Mapping[str, Any]]:
     """The tables of a `tsdyn_verify.py`: its `targets`, each with the keys that the configuration knows."""
     found = getattr(module, "targets", None) or getattr(module, "TARGETS", None) or []
     return [{"module": item} if not isinstance(item, Mapping) else item for item in found]
-
-
-def _moved(call: Call, device: str) -> Call:
-    if device == "cpu":
-        return call
-    args, kwargs = torch.utils._pytree.tree_map(
-        lambda x: x.to(device) if isinstance(x, torch.Tensor) else x, (call.args, call.kwargs)
-    )
-    return Call(args, kwargs, call.label, call.kind)
 
 
 Prepared = tuple[Callable[[], Any], Calls, dict[str, Any]]

@@ -12,6 +12,7 @@ import torch._dynamo
 
 from tsdyn_lint.verify.observe import Answer, Break, Dynamo, Fault, Site
 from tsdyn_lint.verify.probes.agreement import Agreement, never
+from tsdyn_lint.verify.probes.available import lacking
 from tsdyn_lint.verify.probes.places import Project, fault
 from tsdyn_lint.verify.probes.subject import Subject, invoke
 from tsdyn_lint.verify.probes.tap import Tap
@@ -65,6 +66,8 @@ def clean() -> Iterator[None]:
 
 def probe(subject: Subject) -> Dynamo:
     """Breaks of the example call; whether its answers are eager's; which switches lift which break."""
+    if missing := lacking("dynamo"):
+        return Dynamo(False, unavailable=missing)
     alone = Subject(subject.make, subject.example, subject.project, reset=subject.reset)
     eager = Agreement(alone)
     answers: tuple[Answer, ...] = ()

@@ -9,6 +9,7 @@ import torch.export
 
 from tsdyn_lint.verify.observe import Export
 from tsdyn_lint.verify.probes.agreement import agreement
+from tsdyn_lint.verify.probes.available import lacking
 from tsdyn_lint.verify.probes.coverage import Coverage
 from tsdyn_lint.verify.probes.dynamo import clean, uncompiled
 from tsdyn_lint.verify.probes.places import fault
@@ -39,8 +40,8 @@ def probe_strict(subject: Subject) -> Export:
 
 
 def _export(subject: Subject, strict: bool) -> Export:
-    if not hasattr(torch.export, "export"):
-        return Export(False, strict, unavailable="this torch has no torch.export.export")
+    if missing := lacking("export_strict" if strict else "export"):
+        return Export(False, strict, unavailable=missing)
     function = uncompiled(subject.fresh())
     module = function if isinstance(function, torch.nn.Module) else Wrapped(function)
     call = subject.example.copy()

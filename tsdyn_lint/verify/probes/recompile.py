@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ import torch._dynamo
 
 from tsdyn_lint.verify.observe import Answer, Recompile, Recompiles, Site
 from tsdyn_lint.verify.probes.agreement import Result, answer, attempt
+from tsdyn_lint.verify.probes.available import lacking
 from tsdyn_lint.verify.probes.dynamo import Graphs, clean, uncompiled
 from tsdyn_lint.verify.probes.places import Project, fault, frames_in
 from tsdyn_lint.verify.probes.subject import Call, Subject
@@ -24,6 +26,8 @@ LIMITS = ("recompile_limit", "cache_size_limit")
 
 def probe(subject: Subject) -> Recompiles:
     """Call one compiled instance through the sweep; the first call compiles, the others should not."""
+    if missing := lacking("dynamo"):
+        return Recompiles(False, unavailable=missing)
     labels: list[str] = []
     recompiles: list[Recompile] = []
     after: list[int] = []
@@ -46,7 +50,7 @@ def probe(subject: Subject) -> Recompiles:
             files = {record["co_filename"] for record in _mine(tap, subject.project)}
             labels.append(call.label)
             after.append(graphs.count)
-            recompiles += _parsed(tap.recompiles[before[0] :], call.label, subject.project, files)
+            recompiles += _parsed(tap, before[0], call.label, files)
             compiled_now = len(_mine(tap, subject.project)) > before[1] or graphs.count > before[2]
             hits += len(labels) > 1 and not compiled_now
         limit = _limit_hit(tap, recompiles)
@@ -75,17 +79,20 @@ def _limit_hit(tap: Tap, recompiles: list[Recompile]) -> bool:
     return any(name in text for name in LIMITS)
 
 
-def _parsed(records: list[Any], label: str, project: Project, files: Iterable[str]) -> list[Recompile]:
+def _parsed(tap: Tap, first: int, label: str, files: Iterable[str]) -> list[Recompile]:
     """Torch lists why each cached graph did not fit; the first is the newest one's."""
     found = []
-    for record in records:
+    for record, place in tap.recompiles[first:]:
         try:
             data = json.loads(record) if isinstance(record, str) else record
         except ValueError:
             data = record
         reasons = data if isinstance(data, list) else [data]
         if reasons:
-            found.append(parse_reason(str(reasons[0]), label, project, files))
+            metrics = tap.metrics[place] if place < len(tap.metrics) else {}
+            name = metrics.get("co_filename") or ""
+            frame = Site(name, metrics.get("co_firstlineno") or 0, metrics.get("co_name") or "") if name else None
+            found.append(replace(parse_reason(str(reasons[0]), label, tap.project, files), frame=frame))
     return found
 
 

@@ -11,6 +11,7 @@ import torch
 
 from tsdyn_lint.verify.observe import Fault, Script, ScriptError
 from tsdyn_lint.verify.probes.agreement import Result, agreement, attempt, never
+from tsdyn_lint.verify.probes.available import lacking
 from tsdyn_lint.verify.probes.dynamo import uncompiled
 from tsdyn_lint.verify.probes.masks import Masks
 from tsdyn_lint.verify.probes.places import Project, fault
@@ -19,15 +20,12 @@ from tsdyn_lint.verify.probes.subject import Subject, quiet
 HALF_DONE = "Can't redefine method"
 """What a class says that failed to compile once: the error of that time is listed already."""
 RETRIES, RETRY_SECONDS = 16, 6.0
-UNSUPPORTED = "not supported from Python", "is not supported in Python"
 
 
 def probe(subject: Subject) -> Script:
     """Compile the whole; where that fails, each submodule alone, then the whole with failed statements masked."""
-    if not hasattr(torch.jit, "script"):
-        return Script(False, unavailable="this torch has no torch.jit.script")
-    if not _works():
-        return Script(False, unavailable="torch.jit.script does not work on this interpreter")
+    if missing := lacking("script"):
+        return Script(False, unavailable=missing)
     function = uncompiled(subject.fresh())
     compiled, error = compile_script(function, subject.project)
     if error is not None:
@@ -35,16 +33,6 @@ def probe(subject: Subject) -> Script:
         return Script(False, errors, complete)
     answers = agreement(subject).answers(compiled, never)
     return Script(True, (), True, answers, _run_error(compiled, subject) if _any(answers, "raises") else None)
-
-
-def _works() -> bool:
-    """Whether anything at all can be scripted here."""
-    try:
-        with quiet():
-            torch.jit.script(torch.nn.Identity())
-    except Exception:
-        return False
-    return True
 
 
 def compile_script(function: Any, project: Project) -> tuple[Any, Fault | None]:

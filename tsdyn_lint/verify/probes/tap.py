@@ -32,7 +32,8 @@ class Tap(logging.Handler):
     project: Project
     breaks: list[Break] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    recompiles: list[Any] = field(default_factory=list)
+    recompiles: list[tuple[Any, int]] = field(default_factory=list)
+    """What was said, and the place in `metrics` of the compile it was said of."""
     metrics: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -50,7 +51,7 @@ class Tap(logging.Handler):
         elif name == "dynamo_error" and isinstance(payload, str):
             self.errors.append(payload)
         elif name == "recompile_reasons":
-            self.recompiles.append(payload)
+            self.recompiles.append((payload, len(self.metrics)))
         elif isinstance(metadata.get("compilation_metrics"), dict):
             self.metrics.append(metadata["compilation_metrics"])
 

@@ -11,6 +11,7 @@ import torch
 
 from tsdyn_lint.verify.observe import Site, Trace, Warned
 from tsdyn_lint.verify.probes.agreement import agreement, never
+from tsdyn_lint.verify.probes.available import lacking
 from tsdyn_lint.verify.probes.coverage import Coverage
 from tsdyn_lint.verify.probes.dynamo import uncompiled
 from tsdyn_lint.verify.probes.places import fault, shorten
@@ -19,8 +20,8 @@ from tsdyn_lint.verify.probes.subject import Call, Subject, seed
 
 def probe(subject: Subject) -> Trace:
     """Trace without torch's own check (it compares on the same input only), then compare on other calls."""
-    if not hasattr(torch.jit, "trace"):
-        return Trace(False, unavailable="this torch has no torch.jit.trace")
+    if missing := lacking("trace"):
+        return Trace(False, unavailable=missing)
     function = uncompiled(subject.fresh())
     call = positional(function, subject.example.copy())
     coverage = Coverage(subject.project)

@@ -1,0 +1,93 @@
+"""What the confirm stage costs beside a bare script: `python tests/benchmarks/verify_ratio.py [FILE...]`.
+
+For each file with an `example` (the rule pages' blocks by default) one process that has imported torch makes a bare
+run: eager, `torch.compile` with a no-op backend, script, trace and export, once each. The same process then runs all
+probes. Printed: both in seconds, their ratio, and what a target takes beyond eager.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+import torch  # noqa: E402
+
+from tsdyn_lint.rulebook import load_rules  # noqa: E402
+from tsdyn_lint.verify.build.example import load  # noqa: E402
+from tsdyn_lint.verify.probes import PROBES  # noqa: E402
+from tsdyn_lint.verify.probes import load as load_probe  # noqa: E402
+from tsdyn_lint.verify.probes.subject import Subject  # noqa: E402
+from tsdyn_lint.verify.worker import preload  # noqa: E402
+
+COUNT = 12
+
+
+def bare(subject: Subject) -> float:
+    """Seconds for the five captures, each once."""
+    steps: tuple[Callable[[Any, Any], object], ...] = (
+        lambda model, call: model(*call.args, **call.kwargs),
+        lambda model, call: torch.compile(model, backend="eager")(*call.args, **call.kwargs),
+        lambda model, call: torch.jit.script(model),
+        lambda model, call: torch.jit.trace(model, call.args, check_trace=False),  # type: ignore[no-untyped-call]
+        lambda model, call: torch.export.export(model, call.args, call.kwargs or None, strict=False),
+    )
+    total = 0.0
+    for step in steps:
+        model, call = subject.fresh(), subject.example.copy()
+        begin = time.process_time()
+        with contextlib.suppress(Exception):
+            step(model, call)
+        total += time.process_time() - begin
+    torch._dynamo.reset()
+    return total
+
+
+def confirm(subject: Subject) -> dict[str, float]:
+    """Seconds of each probe."""
+    seconds = {}
+    for name in PROBES:
+        begin = time.process_time()
+        load_probe(name)(subject)
+        seconds[name] = time.process_time() - begin
+    return seconds
+
+
+def page_files(folder: Path) -> list[Path]:
+    """Examples of the first pages, as files."""
+    files = []
+    for rule in list(load_rules())[::4]:
+        for example in rule.examples[:1]:
+            if rule.is_about_captures and not example.fixed:
+                files.append(folder / f"{rule.code}.py")
+                files[-1].write_text(example.code, encoding="utf-8")
+    return files[:COUNT]
+
+
+def main() -> None:
+    """Measure and print a line a file, then the medians."""
+    preload()
+    with tempfile.TemporaryDirectory() as folder:
+        files = list(map(Path, sys.argv[1:])) or page_files(Path(folder))
+        ratios, beyond = [], []
+        for file in files:
+            plain = bare(load(str(file)))
+            probes = confirm(load(str(file)))
+            whole = sum(probes.values())
+            ratios.append(whole / plain)
+            beyond.append(whole - probes["eager"])
+            detail = " ".join(f"{name} {seconds:.2f}" for name, seconds in probes.items())
+            print(f"{file.name:<12} bare {plain:.2f} s, confirm {whole:.2f} s, ratio {ratios[-1]:.1f} ({detail})")
+    print(f"median ratio {statistics.median(ratios):.2f}, median beyond eager {statistics.median(beyond):.2f} s")
+
+
+if __name__ == "__main__":
+    main()
