@@ -5,6 +5,7 @@ Only a line that ran, in a frame that was captured, can be refuted.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,10 @@ from tsdyn_lint.verify.statements import Statements
 CONFIRMED, REFUTED, MASKED, NOT_REACHED, NOT_RUN = "confirmed", "refuted", "masked", "not-reached", "not-run"
 ORDER = (CONFIRMED, REFUTED, MASKED, NOT_REACHED, NOT_RUN)
 """Which verdict stands where several targets or engines give one."""
+FROM_A_BREAK = "___stack"
+"""How guards call a value that came out of a graph break."""
+SETTLED = 3
+"""Recompiles of one function that new sizes alone explain: each dimension turns dynamic once."""
 PER_VALUE = 2
 """Recompiles at a line from which on they are one for each new value: one alone turns the value dynamic."""
 
@@ -65,7 +70,10 @@ class Observed:
         return self.seen.get("eager")
 
     def ran(self, finding: Finding) -> bool:
-        """Whether the finding's statement ran eagerly."""
+        """Whether the finding's statement ran eagerly; a `def` line ran if its function was entered."""
+        function = self.files(finding.filename).function(finding.start.row)
+        if function is not None and function[0] == finding.start.row:
+            return self.entered(finding)
         rows = set(self.eager.lines.get(finding.filename, ())) if self.eager else set()
         first, last = self.files(finding.filename).span(finding.start.row)
         return bool(rows & set(range(first, last + 1)))
@@ -161,26 +169,39 @@ def _recompile(finding: Finding, seen: Recompiles, observed: Observed) -> Judged
         if observed.at(seen.error.site, finding):
             return CONFIRMED, f"torch.compile raised {_told(seen.error)}", None
         return MASKED, f"torch.compile raised before: {_told(seen.error)}", None
-    here = [item for item in seen.recompiles if observed.at(item.site, finding)]
+    dynamo = observed.seen.get("dynamo")
+    broke = isinstance(dynamo, Dynamo) and matched_break(finding, dynamo, observed) is not None
+    function = observed.files(finding.filename).function(finding.start.row)
+    here = [
+        item
+        for item in seen.recompiles
+        if observed.at(item.site, finding)
+        or (broke and FROM_A_BREAK in item.guard and _in(function, item.site, finding))
+    ]
     guards = list(dict.fromkeys(item.guard for item in here))
     if len(guards) >= PER_VALUE:
         return CONFIRMED, f"{len(guards)} recompiles here in {len(seen.calls)} calls, for example on {guards[0]}", None
-    sizes = [item for item in seen.recompiles if item.site is None and "size mismatch" in item.guard]
+    sizes = [item for item in seen.recompiles if item.site is None and _in(function, item.frame, finding)]
+    most = max(Counter(item.frame for item in sizes).values(), default=0)
     ran = observed.ran(finding)
-    if ran and varies_by(finding.code) == {"sizes"} and len(sizes) > 2 * PER_VALUE:
-        return CONFIRMED, f"{len(sizes)} recompiles on sizes in {len(seen.calls)} calls: {sizes[0].guard}", None
+    if ran and by_size(finding.code) and most > SETTLED:
+        return CONFIRMED, f"{most} recompiles on sizes in {len(seen.calls)} calls: {sizes[-1].guard}", None
     if ran and seen.limit_hit:
         return CONFIRMED, f"the limit of recompiles was reached in {len(seen.calls)} calls", None
     if not ran:
         return NOT_REACHED, "the line did not run with these inputs", None
     if len(seen.calls) < 2:
         return NOT_RUN, "no second call ran", None
-    dynamo = observed.seen.get("dynamo")
     if isinstance(dynamo, Dynamo):
         status, reason, _ = _dynamo(finding, dynamo, observed)
         if status == MASKED:
             return MASKED, reason, None
     return REFUTED, f"{len(guards)} recompiles here in {len(seen.calls)} calls", None
+
+
+def _in(function: tuple[int, int, str] | None, site: Site | None, finding: Finding) -> bool:
+    """Whether a site is within that function of the finding's file."""
+    return bool(function and site and site.filename == finding.filename and function[0] <= site.row <= function[1])
 
 
 def _script(finding: Finding, seen: Script, observed: Observed) -> Judged:
@@ -192,6 +213,9 @@ def _script(finding: Finding, seen: Script, observed: Observed) -> Judged:
     wrong = [a for a in seen.answers if a.outcome in ("differs", "raises")]
     if wrong and observed.ran(finding) and seen.run_error is None:
         return CONFIRMED, f"compiles, then answers otherwise than eager on {wrong[0].input}: {wrong[0].message}", None
+    if seen.errors and all(error.fault.site is None for error in seen.errors) and observed.entered(finding):
+        fault = seen.errors[0].fault
+        return CONFIRMED, f"torch.jit.script names no line: {fault.type}: {_first_line(fault.message)}", None
     if not observed.entered(finding):
         return NOT_REACHED, "nothing of this function ran, so it may not have been compiled", None
     if not seen.ok and not seen.complete:
@@ -231,6 +255,8 @@ def _raised(
         return CONFIRMED, f"{what} raised {error.type} below this line: {_first_line(error.message)}", None
     if not observed.ran(finding):
         return NOT_REACHED, "the line did not run with these inputs", None
+    if error.site is None:
+        return CONFIRMED, f"{what} raised and names no line: {_told(error)}", None
     return MASKED, f"{what} stopped elsewhere: {_told(error)}", None
 
 
@@ -238,12 +264,15 @@ def _how(answer: Answer) -> str:
     return "raises" if answer.outcome == "raises" else f"is {answer.message}" if answer.message else "differs"
 
 
+def by_size(code: str) -> bool:
+    """Whether what such a line bakes or guards is a size."""
+    return code[:4] == "TSD5" or code in ("TSD601", "TSD602", "TSD603", "TSD606")
+
+
 def varies_by(code: str) -> set[str]:
     """The kinds of call on which a value baked at such a line shows."""
-    if code in ("TSD604", "TSD605", "TSD607"):
-        return {"values", "again", "given"}
-    if code[:4] in ("TSD5", "TSD6"):
-        return {"sizes"} if code[:4] == "TSD5" else {"sizes", "given"}
+    if by_size(code):
+        return {"sizes", "given"}
     if code[:4] == "TSD4":
         return {"again", "values", "given"}
     return {"values", "sizes", "again", "given"}

@@ -204,12 +204,12 @@ class Draft:
 OBSERVATIONS: dict[str, type[Any]] = {
     "eager": Eager,
     "dynamo": Dynamo,
-    "recompile": Recompiles,
     "script": Script,
     "trace": Trace,
     "export": Export,
     "export_strict": Export,
     "draft": Draft,
+    "recompile": Recompiles,
 }
 """Probe name -> what it returns, in the order probes run."""
 

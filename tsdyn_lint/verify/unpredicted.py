@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tsdyn_lint.findings import Confidence, Engine, Finding, Location, Severity
-from tsdyn_lint.verify.confirm import CONFIRMED, PER_VALUE, Observed, Verdict, summed_up
+from tsdyn_lint.verify.confirm import CONFIRMED, FROM_A_BREAK, PER_VALUE, Observed, Verdict, summed_up
 from tsdyn_lint.verify.observe import Dynamo, Export, Fault, Recompiles, Script, Site, Trace
 from tsdyn_lint.verify.statements import Statements
 
 CODE, NAME = "TSD901", "unpredicted-break"
 DISABLED = {"GB0098", "GB0099"}
 """A call of a function under `torch.compiler.disable`: meant to break."""
-FROM_A_BREAK = "___stack"
-"""How guards call a value that came out of a graph break: that break is the cause, and is reported itself."""
 SILENCED = re.compile(r"#\s*(noqa\b|tsdyn:\s*ignore)", re.IGNORECASE)
 
 
@@ -76,7 +74,7 @@ def _recompiles(view: Observed) -> Iterator[Shown]:
     swept = view.seen.get("recompile")
     guards: dict[Site, dict[str, None]] = {}
     for item in swept.recompiles if isinstance(swept, Recompiles) else ():
-        if item.site is not None and FROM_A_BREAK not in item.guard:
+        if item.site is not None and FROM_A_BREAK not in item.guard:  # that break is reported itself
             row = view.files(item.site.filename).span(item.site.row)[0]
             guards.setdefault(Site(item.site.filename, row), {})[item.guard] = None
     for site, failed in guards.items():

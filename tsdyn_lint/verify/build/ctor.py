@@ -23,8 +23,8 @@ from tsdyn_lint.verify.build.guess import (
     by_name,
     plain,
 )
-from tsdyn_lint.verify.build.limits import TooLong, attempt
 from tsdyn_lint.verify.build.uses import Use, uses_in
+from tsdyn_lint.verify.limits import TooLong, attempt
 from tsdyn_lint.verify.probes.subject import seed
 
 TRIES, SECONDS, ONE_TRY = 80, 6.0, 5.0

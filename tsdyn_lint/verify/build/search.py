@@ -17,10 +17,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tsdyn_lint.verify.build.ctor import Constructor, Instance
 from tsdyn_lint.verify.build.guess import Recipe
 from tsdyn_lint.verify.build.importing import BuildError
-from tsdyn_lint.verify.build.limits import TooLong, attempt
 from tsdyn_lint.verify.build.repair import repairs
 from tsdyn_lint.verify.build.seeds import module_seeds
 from tsdyn_lint.verify.build.spec import Specs
+from tsdyn_lint.verify.limits import TooLong, attempt
 from tsdyn_lint.verify.probes.subject import seed
 
 TRIES, FIRST_SECONDS, OTHER_SECONDS, ALL_SECONDS, ONE_TRY = 90, 10.0, 5.0, 25.0, 6.0

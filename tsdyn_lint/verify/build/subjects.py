@@ -18,12 +18,12 @@ from tsdyn_lint.verify.build.ctor import Constructor
 from tsdyn_lint.verify.build.given import BESIDE, Calls, beside, from_table, with_second
 from tsdyn_lint.verify.build.guess import Recipe, plain
 from tsdyn_lint.verify.build.importing import BuildError, NotATarget, attribute, import_file
-from tsdyn_lint.verify.build.limits import TooLong, attempt
 from tsdyn_lint.verify.build.search import FIRST_SECONDS, Miss, example_toml, inputs_for, search
 from tsdyn_lint.verify.build.seeds import function_seeds, module_seeds
 from tsdyn_lint.verify.build.spec import Specs
 from tsdyn_lint.verify.build.state import keeper
 from tsdyn_lint.verify.build.variants import others, sweep
+from tsdyn_lint.verify.limits import TooLong, attempt
 from tsdyn_lint.verify.probes.dynamo import uncompiled
 from tsdyn_lint.verify.probes.eager import describe
 from tsdyn_lint.verify.probes.places import Project

@@ -9,12 +9,12 @@ from typing import Any
 PROBES = {
     "eager": "eager:probe",
     "dynamo": "dynamo:probe",
-    "recompile": "recompile:probe",
     "script": "script:probe",
     "trace": "trace:probe",
     "export": "export:probe",
     "export_strict": "export:probe_strict",
     "draft": "draft:probe",
+    "recompile": "recompile:probe",
 }
 """Name -> module and function, in the order they run: cheap and telling ones first."""
 

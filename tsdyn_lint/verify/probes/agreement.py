@@ -9,12 +9,16 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from tsdyn_lint.verify.limits import TooLong
+from tsdyn_lint.verify.limits import attempt as limit
 from tsdyn_lint.verify.observe import Answer
 from tsdyn_lint.verify.probes.places import shorten
 from tsdyn_lint.verify.probes.subject import Call, Subject, invoke
 
 RTOL, ATOL = 1e-3, 1e-4
 """Looser than torch's defaults: another order of the same additions is no finding."""
+
+CALL_SECONDS = 20.0
 
 Result = tuple[bool, Any]
 """Whether the call returned, and what; or False and the exception."""
@@ -79,10 +83,11 @@ def agreement(subject: Subject) -> Agreement:
 
 
 def attempt(function: Callable[..., Any], call: Call, seed_value: int) -> Result:
-    """Call it; an exception is a result."""
+    """Call it; an exception is a result, and so is one call that never returns (a lock that an error left taken)."""
     try:
-        return True, detached(invoke(function, call, seed_value))
-    except Exception as error:
+        with limit(CALL_SECONDS):
+            return True, detached(invoke(function, call, seed_value))
+    except (Exception, TooLong) as error:
         return False, error
 
 

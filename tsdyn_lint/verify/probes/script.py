@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from tsdyn_lint.verify.observe import Fault, Script, ScriptError
+from tsdyn_lint.verify.observe import Fault, Script, ScriptError, Site
 from tsdyn_lint.verify.probes.agreement import Result, agreement, attempt, never
 from tsdyn_lint.verify.probes.available import lacking
 from tsdyn_lint.verify.probes.dynamo import uncompiled
@@ -102,7 +104,10 @@ def _masked_errors(subject: Subject, first: Fault, deadline: float) -> tuple[lis
     """Errors told after the statements of earlier ones were replaced; and whether the last try compiled."""
     errors: list[Fault] = []
     with Masks(subject.project) as masks:
-        if first.site is None or not masks.mask(first.site):
+        site = first.site or _blamed(subject, first, deadline)
+        if first.site is None and site is not None:
+            errors.append(replace(first, site=site))
+        if site is None or not masks.mask(site):
             return errors, False
         for _ in range(RETRIES):
             if time.monotonic() > deadline:
@@ -119,3 +124,30 @@ def _masked_errors(subject: Subject, first: Fault, deadline: float) -> tuple[lis
             if error.site is None or not masks.mask(error.site):
                 return errors, False
     return errors, False
+
+
+def _blamed(subject: Subject, error: Fault, deadline: float) -> Site | None:
+    """The statement without which an error that names no line of the project goes away."""
+    function = uncompiled(subject.fresh())
+    for site in _statements(function, subject.project):
+        if time.monotonic() > deadline:
+            return None
+        with Masks(subject.project) as masks:
+            if not masks.mask(site):
+                continue
+            with contextlib.suppress(Exception):
+                _, other = compile_script(masks.apply(uncompiled(subject.fresh())), masks.project)
+                if other is None or (other.type, other.message) != (error.type, error.message):
+                    return site
+    return None
+
+
+def _statements(function: Any, project: Project) -> Iterator[Site]:
+    """Every row of the methods that may be compiled: of the classes in use, or of the function itself."""
+    kinds = {type(child) for child in function.modules()} if isinstance(function, torch.nn.Module) else set()
+    methods = [method for kind in kinds for name, method in vars(kind).items() if name != "__init__"]
+    for method in methods or [function]:
+        if not inspect.isfunction(method) or not project.has(method.__code__.co_filename):
+            continue
+        for row in sorted({row for _, _, row in method.__code__.co_lines() if row} - {method.__code__.co_firstlineno}):
+            yield Site(method.__code__.co_filename, row, method.__name__)
