@@ -51,7 +51,7 @@ class Project:
         return [(finding["code"], finding["location"]["row"]) for finding in self.json(*args)]
 
 
-_VERBS = [(verb,) for verb in ("rule", "config", "clean", "check", "--version", "--help")]
+_VERBS = [(verb,) for verb in ("rule", "config", "clean", "lsp", "check", "--version", "--help")]
 
 
 @pytest.fixture

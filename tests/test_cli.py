@@ -242,3 +242,38 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
         env={"PYTHONPATH": str(REPOSITORY), "PATH": "/usr/bin:/bin"},
     )
     assert done.stderr == ""
+
+
+def test_watch_runs_now_and_after_each_change_that_matters(
+    project: Project, prints: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watchfiles = pytest.importorskip("watchfiles")
+    project.write("model.py", MODEL)
+    filters = []
+
+    def changes(*paths: Path, watch_filter: object, **_: object) -> object:
+        filters.append(watch_filter)
+        assert paths == (Path("."),)
+        project.write("model.py", MODEL.replace("print(x)", "pass"))
+        yield {(1, "model.py")}
+
+    monkeypatch.setattr(watchfiles, "watch", changes)
+    result = project.run("-w", "-o", "concise")
+    assert "Found 1 finding" in result.stdout
+    assert result.stdout.index("Found 1 finding") < result.stdout.index("Nothing to report in 1 file.")
+    assert result.exit_code == 0
+    assert [filters[0](1, name) for name in ("a.py", "a.toml", "a.pyc", ".tsdyn_cache/x.json")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_missing_extra_is_named(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "watchfiles", None)
+    monkeypatch.setitem(__import__("sys").modules, "pygls.lsp.server", None)
+    monkeypatch.delitem(__import__("sys").modules, "tsdyn_lint.lsp", raising=False)
+    assert "pip install 'tsdyn-lint[watch]'" in project.run("-w").stderr
+    result = project.run("lsp")
+    assert result.exit_code == 2 and "pip install 'tsdyn-lint[lsp]'" in result.stderr
