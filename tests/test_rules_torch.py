@@ -6,6 +6,7 @@ All blocks run in one worker, through the probes that `--verify` uses.
 from __future__ import annotations
 
 import importlib.metadata
+import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -75,7 +76,8 @@ def seen(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
         path = folder / f"{case.name.replace('-', '_')}.py"
         path.write_text(case.example.code, encoding="utf-8")
         files.append(path)
-    return {case.name: result for case, result in zip(chosen, probe_files(files, PROBES), strict=True)}
+    results = probe_files(files, PROBES, parallel=min(4, os.cpu_count() or 1), timeout=300.0)
+    return {case.name: result for case, result in zip(chosen, results, strict=True)}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
