@@ -82,4 +82,5 @@ def data_attribute_write(event: Event) -> set[Engine] | None:
     facts = event.facts
     if facts["name"] != "data" or facts["mode"] != "write":
         return None
-    return {D, S, T, E} if facts.get("intermediate") else {S, T, E}
+    made_here = facts.get("intermediate") and facts.get("origin") not in ("parameter", "buffer")
+    return {D, S, T, E} if made_here else {S, T, E}

@@ -110,12 +110,13 @@ class BuiltinCalls(Tensors):
         for option in options(value):
             type(option)
             if isinstance(option, Tensor):
-                if self.doubtful(option) and not option.intermediate:
-                    found.append(Scalar("int", "unknown"))
-                    continue
                 origin = "data" if option.data_sized else "size" if option.origin in ("data", "random") else "constant"
                 event = self.emit("size", node, option, sub="len", spelling="len") if origin != "constant" else None
-                found.append(Scalar("int", origin, option.src | ({event} if event is not None else frozenset())))
+                src = option.src if event is None else option.src | {event}
+                if self.doubtful(option) and not option.intermediate:
+                    found.append(Scalar("int", "unknown", src))
+                    continue
+                found.append(Scalar("int", origin, src))
             elif isinstance(option, Seq):
                 if option.items is not None and option.owner in ("local", "argument"):
                     found.append(Const(len(option.items), option.kind != "tuple", sources(option)))

@@ -354,8 +354,8 @@ class Expressions(Core):
         if isinstance(left, (Scalar, Const)) and isinstance(right, (Scalar, Const)):
             return _scalar_result(op, left, right)
         for one in (left, right):
-            if isinstance(one, Scalar) and one.origin in ("size", "data", "state", "random"):
-                return Unknown(sources(left, right)) if sources(left, right) else UNKNOWN
+            if isinstance(one, Scalar) and one.origin == "size":
+                return Scalar("number", "size", sources(left, right))
         return unknown(left, right)
 
     def tensor_binary(

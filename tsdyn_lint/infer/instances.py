@@ -94,8 +94,6 @@ class Instances(Calls):
         line = self.program.mro(cls)
         outside = [b for b in line if isinstance(b, str)]
         is_module = self.program.is_nn_module(cls)
-        if not self.muted and node is not None and is_module:
-            self.emit("construct", node, None, target="torch.nn.Module", name=cls.name, parameters=True)
         if any(b in ("typing.NamedTuple", "NamedTuple") for b in outside):
             return self.named_tuple(cls, args)
         memo = (
@@ -107,6 +105,7 @@ class Instances(Calls):
         )
         known = self._instances.get(memo)
         if known is not None:
+            self.constructed_here(known, cls, node)
             return known
         if cls in self._active or id(cls) in self._building:
             return Instance(cls, "", is_module=is_module)
@@ -135,7 +134,15 @@ class Instances(Calls):
             instance.complete = True
         finally:
             self._building.discard(id(cls))
+        if is_module:
+            self.constructed_here(instance, cls, node)
         return instance
+
+    def constructed_here(self, instance: Instance, cls: Class, node: cst.CSTNode | None) -> None:
+        """The event of a module class instantiated in captured code."""
+        if node is not None and not self.muted:
+            self.emit("construct", node, None, target="torch.nn.Module", name=cls.name,
+                      parameters=owns_parameters(instance))  # fmt: skip
 
     def named_tuple(self, cls: Class, args: Args) -> Value:
         names = self.fields(cls)
@@ -586,7 +593,22 @@ def _named(dotted: str) -> Value:
 
 def has_parameters(dotted: str) -> bool:
     """Whether a module class of torch.nn owns parameters: building it in a forward is what breaks."""
-    return not dotted.endswith(_NO_PARAMETERS)
+    return not dotted.rstrip("123d").endswith(_NO_PARAMETERS)
+
+
+def owns_parameters(value: Value, depth: int = 4) -> bool:
+    """Whether an object, as its constructor left it, holds parameters of its own or in its submodules."""
+    if isinstance(value, Tensor):
+        return value.origin == "parameter"
+    if isinstance(value, Instance):
+        if value.cls is None:
+            return value.outside.startswith("torch.nn.") and has_parameters(value.outside)
+        return depth > 0 and any(owns_parameters(v, depth - 1) for v in value.attrs.values())
+    if isinstance(value, Seq) and depth > 0:
+        return any(owns_parameters(v, depth - 1) for v in (value.items or [value.elem]))
+    if isinstance(value, Mapping) and depth > 0:
+        return any(owns_parameters(v, depth - 1) for v in value.items.values())
+    return isinstance(value, Either) and any(owns_parameters(v, depth) for v in value.options)
 
 
 def _is_dataclass(cls: Class) -> bool:

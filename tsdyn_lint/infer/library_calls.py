@@ -78,6 +78,14 @@ _RANDOM_MODULES = ("random.", "numpy.random.", "secrets.", "uuid.")
 _CLOCKS = ("time.", "datetime.")
 
 
+_NUMPY_MAKERS = frozenset("array arange zeros ones linspace asarray eye full empty identity".split())
+_NUMPY_SEVERAL = frozenset("meshgrid split array_split hsplit vsplit histogram nonzero where unravel_index ix_".split())
+_NUMPY_SIZED = frozenset("unique argwhere nonzero flatnonzero".split())
+_NUMPY_REDUCTIONS = frozenset(
+    "prod sum max min mean argmax argmin std var median any all amax amin ptp count_nonzero".split()
+)
+
+
 class LibraryCalls(BuiltinCalls):
     """The last layer of the walk: names outside of the program."""
 
@@ -272,10 +280,15 @@ class LibraryCalls(BuiltinCalls):
             self.test(args.get(0) or UNKNOWN, node, "torch-assert")
             return NOTHING
         if dotted == "torch.nn.utils.rnn.pack_padded_sequence":
+            for value in args.all():
+                self.use(value, "arg", node)
             self.emit("call", node, None, sub=dotted, target=dotted)
             return Instance(None, "torch.nn.utils.rnn.PackedSequence")
         if dotted == "torch.nn.utils.rnn.pad_packed_sequence":
-            self.emit("call", node, None, sub=dotted, target=dotted)
+            given_sequence = args.get(0, "sequence")
+            packed_here = isinstance(given_sequence, Instance) and given_sequence.outside.endswith("PackedSequence")
+            if not packed_here:  # else the graph has ended at the packing
+                self.emit("call", node, None, sub=dotted, target=dotted)
             return Seq("tuple", [Tensor(), Tensor("int")], UNKNOWN)
         if contexts.kind(dotted) != "unknown":
             if self.wanted(dotted):
@@ -489,35 +502,62 @@ class LibraryCalls(BuiltinCalls):
         name = dotted.rpartition(".")[2]
         flat = _flat(list(args.pos))
         tensors = [v for v in flat if isinstance(v, Tensor)]
-        if any(isinstance(v, Scalar) and v.origin == "size" for v in flat):
-            event = self.emit("size", node, None, sub="numpy", spelling="numpy", function=dotted)
-            src = sources(*args.pos) | ({event} if event is not None else frozenset())
-            self.emit("call", node, None, sub=dotted, target=dotted, argument="size")
-            return (
-                Scalar("number", "size", src)
-                if name
-                in ("ceil", "floor", "sqrt", "prod", "log2", "log", "round", "max", "min", "int64", "int32", "mod")
-                else Tensor(numpy=True, origin="constant")
-            )
+        src = sources(*args.pos)
+        sized = any(isinstance(v, Scalar) and v.origin == "size" for v in flat)
         firm = [t for t in tensors if t.hypothesis is None or t.hypothesis.confirmed]
-        if firm:
+        if sized:
+            event = self.emit("size", node, None, sub="numpy", spelling="numpy", function=dotted)
+            src = src | ({event} if event is not None else frozenset())
+            self.emit("call", node, None, sub=dotted, target=dotted, argument="size")
+        elif firm:
             self.emit("call", node, firm[0], sub=dotted, target=dotted, argument="array" if firm[0].numpy else "tensor")
         elif self.wanted(dotted) and args.pos:
             self.emit("call", node, None, sub=dotted, target=dotted, argument="other")
         for value in args.all():
             self.use(value, "arith", node)
-        if tensors:
-            return Tensor(None, None, tensors[0].origin, True)
-        if args.pos and all(isinstance(v, Const) or isinstance(v, Scalar) and v.origin == "constant" for v in flat):
-            if name in ("array", "arange", "zeros", "ones", "linspace", "asarray", "eye", "full", "empty"):
-                return Tensor("float" if name in ("zeros", "ones", "linspace") else None, None, "constant", True)
-            if self.muted or self.wanted(dotted):  # outside of the capture it is a plain number
-                return Scalar("number", "constant", sources(*args.pos))
+        whole = any(isinstance(v, Seq) for value in args.pos for v in options(value))
+        if name in _NUMPY_SIZED or name == "where" and len(args.pos) == 1:
+            if tensors or whole:
+                self.emit(
+                    "dynshape",
+                    node,
+                    tensors[0] if tensors else None,
+                    op=name,
+                    target=dotted,
+                    spelling="function",
+                    origin=tensors[0].origin if tensors else "constant",
+                )
+        elif name in ("arange", "linspace") and tensors:
+            self.emit("datasize", node, tensors[0], target=dotted, form="argument", origin=tensors[0].origin)
+        return self.numpy_result(name, args, flat, tensors, sized, whole, src)
+
+    def numpy_result(
+        self, name: str, args: Args, flat: list[Value], tensors: list[Tensor], sized: bool, whole: bool,
+        src: frozenset[Event],
+    ) -> Value:  # fmt: skip
+        """An array where one goes in or is made; a number where only numbers go in."""
+        constant = all(isinstance(v, Const) or isinstance(v, Scalar) and v.origin == "constant" for v in flat)
+        known = constant or sized or all(isinstance(v, (Const, Scalar)) for v in flat)
+        origin = tensors[0].origin if tensors else "constant" if constant else "data"
+        if name in _NUMPY_MAKERS:
+            dtype = "float" if name in ("zeros", "ones", "linspace") else None
+            return Tensor(dtype, None, origin if args.pos else "constant", True, src=src)
+        if name in _NUMPY_SEVERAL and (name != "where" or len(args.pos) == 1) and (tensors or whole):
+            return Seq("list", None, Tensor(None, None, origin, True), src=src)
+        if name in ("shape", "size", "ndim", "dtype", "isscalar", "issubdtype", "finfo", "iinfo"):
+            return Scalar("other", "meta")
+        if tensors or whole and known:
+            full = name in _NUMPY_REDUCTIONS and len(args.pos) == 1 and not {"axis", "keepdims"} & set(args.kw)
+            if full and self.muted and not tensors:
+                return Scalar("number", origin, src)  # a NumPy number made in a constructor is read as a constant
+            sized_by_data = name in _NUMPY_SIZED or any(t.data_sized for t in tensors) and not full
+            # the rank of a number is only claimed where int() of it is folded: not for np.prod((2, 3))
+            return Tensor(None, 0 if full and tensors else None, origin, True, sized_by_data, src=src)
+        if args.pos and constant and not self.muted and not self.wanted(f"numpy.{name}"):
             # Dynamo makes a 0-dim tensor even of `np.lcm(4, 6)`, so that a branch on it breaks
-            rank = None if any(isinstance(v, Seq) for v in args.pos) else 0
-            return Tensor(None, rank, "constant", True, src=sources(*args.pos))
-        if name in ("array", "zeros", "ones", "arange", "asarray", "empty", "linspace"):
-            return Tensor(None, None, "constant" if not args.pos else "data", True)
+            return Tensor(None, 0, "constant", True, src=src)
+        if args.pos and known:
+            return Scalar("number", "size" if sized else "constant" if constant else "unknown", src)
         return unknown(*args.all())
 
     def numpy_random(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:

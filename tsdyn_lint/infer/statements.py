@@ -278,6 +278,7 @@ class Statements(Expressions):
                     name=name,
                     mode="write",
                     value=_describe(value),
+                    origin=option.origin,
                     intermediate=option.intermediate,
                 )
             elif isinstance(option, Instance):

@@ -218,7 +218,7 @@ class Tensors(Instances):
         if name == "stride" or name == "storage_offset":
             return Scalar("int", "meta") if args.pos else Seq("tuple", None, Scalar("int", "meta"))
         if name == "numpy":
-            self.emit("method", node, owner, sub=qualified, target=qualified)
+            self.emit("method", node, owner, sub=qualified, target=qualified, origin=owner.origin)
             return Tensor(owner.dtype, owner.rank, owner.origin, True, owner.data_sized, None, src=owner.src)
         if name in ("apply_", "map_"):
             return owner
@@ -531,6 +531,9 @@ class Tensors(Instances):
             and pos
         ):
             self.constructed(name, pos[0], node, dotted)
+        if name == "new" or name.endswith("Tensor"):
+            if any(isinstance(v, Scalar) and v.origin == "size" for v in pos):
+                self.emit("size", node, None, sub="tensor", spelling="tensor", constructor=name)
         if owner is None and name in ("arange", "range", "linspace"):
             for value in pos:
                 tensor = self.tensor(value)
