@@ -548,12 +548,13 @@ class LibraryCalls(BuiltinCalls):
             return Scalar("other", "meta")
         if tensors or whole and known:
             full = name in _NUMPY_REDUCTIONS and len(args.pos) == 1 and not {"axis", "keepdims"} & set(args.kw)
-            if full and self.muted and not tensors:
-                return Scalar("number", origin, src)  # a NumPy number made in a constructor is read as a constant
+            outside = self.muted and full or self.torch.dynamo_call(f"numpy.{name}") == "refuse"
+            if outside and not tensors:
+                return Scalar("number", origin, src)  # made outside of the graph: a constant for what follows
             sized_by_data = name in _NUMPY_SIZED or any(t.data_sized for t in tensors) and not full
             # the rank of a number is only claimed where int() of it is folded: not for np.prod((2, 3))
             return Tensor(None, 0 if full and tensors else None, origin, True, sized_by_data, src=src)
-        if args.pos and constant and not self.muted and not self.wanted(f"numpy.{name}"):
+        if args.pos and constant and not self.muted and self.torch.dynamo_call(f"numpy.{name}") == "trace":
             # Dynamo makes a 0-dim tensor even of `np.lcm(4, 6)`, so that a branch on it breaks
             return Tensor(None, 0, "constant", True, src=src)
         if args.pos and known:
