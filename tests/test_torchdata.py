@@ -165,6 +165,7 @@ def test_versions_differ() -> None:
     assert load((2, 13)).verdicts("global-counter") == {"recompile": "recompiles"}
     assert load((2, 14)).verdicts("global-counter") == {}
     assert load((2, 14)).verdicts("torch.nn.Module.state_dict") == {"dynamo": "GB0467"}
+    assert load((2, 12)).verdicts("torch.nn.Module.state_dict") == {"dynamo": "GB0059"}
     assert load((2, 13)).differs("torch.relu") == ()
 
 

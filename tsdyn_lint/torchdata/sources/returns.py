@@ -14,8 +14,10 @@ from tsdyn_lint.torchdata.sources.supplement import CLASSES, RETURNS
 # Python files whose public functions are reachable under a shorter public name
 _FILES = {
     "torch": (
-        "__init__.py", "functional.py", "random.py", "serialization.py:load,save", "_tensor_str.py:set_printoptions",
-        "_lobpcg.py:lobpcg", "_lowrank.py", "utils/dlpack.py",
+        "__init__.py", "functional.py", "serialization.py:load,save",
+        "random.py:manual_seed,seed,initial_seed,get_rng_state,set_rng_state,thread_safe_generator",
+        "_tensor_str.py:set_printoptions",
+        "_lobpcg.py:lobpcg", "_lowrank.py:svd_lowrank,pca_lowrank", "utils/dlpack.py",
     ),
     "torch.nn.functional": ("nn/functional.py", "nn/functional.pyi"),
     "torch.nn.utils.rnn": ("nn/utils/rnn.py",),
@@ -63,6 +65,8 @@ _FILES = {
     "torch.library": ("library.py",),
     "torch._dynamo": ("_dynamo/__init__.py", "_dynamo/decorators.py"),
 }  # fmt: skip
+# in the stubs or sources that the wheel ships, but not in the module
+_NOT_EXPORTED = {"torch.get_num_thread", "torch.symbolize_tracebacks", "torch.gather_traceback", "torch.unique_dim"}
 _MODULES = {"linalg": "torch.linalg", "fft": "torch.fft", "special": "torch.special", "sparse": "torch.sparse"}
 
 Choice = tuple[str, int, str, str]
@@ -111,7 +115,7 @@ def _add_functions(
         if not signature.name.startswith("_") or scope == "torch.Tensor":
             groups[f"{scope}.{signature.name}"].append(signature)
     for qualname, group in groups.items():
-        if qualname in found.kinds or qualname in found.choices:
+        if qualname in found.kinds or qualname in found.choices or qualname in _NOT_EXPORTED:
             continue
         found.known.add(qualname)
         _decide(found, qualname, [(s, kinds.of_annotation(s.returns, structs)) for s in group])

@@ -37,6 +37,10 @@ ROWS: dict[str, list[Row]] = {
     "torch-error-in-try": [_row("dynamo", "raises", until="2.14", gb="GB4315")],
     # out[b, idx[b]] = v with 0-dim tensor indices
     "tensor-index-assignment": [_row("export", "raises", until="2.14")],
-    "torch.nn.Module.state_dict": [_row("dynamo", "breaks", since="2.14", gb="GB0467")],
+    # traced by 2.13 alone
+    "torch.nn.Module.state_dict": [
+        _row("dynamo", "breaks", until="2.13", gb="GB0059"),
+        _row("dynamo", "breaks", since="2.14", gb="GB0467"),
+    ],
     "torch.autograd.Function.apply": [_row("script", "raises", since="2.14")],
 }
