@@ -13,9 +13,11 @@ import libcst as cst
 from tsdyn_lint.checks import CHECKS, Check, Verdict
 from tsdyn_lint.findings import Engine, Finding, Related, Severity
 from tsdyn_lint.infer.events import CONFIDENCE, Event, Step
+from tsdyn_lint.infer.settings import CompileSettings
 from tsdyn_lint.parse import Piece
 from tsdyn_lint.rulebook import Rule, RuleBook
 
+DEFAULTS = CompileSettings()
 _SHOWN = 60
 _EMPTY = cst.Module([])
 
@@ -62,9 +64,13 @@ class Matcher:
         return found
 
     def findings(
-        self, events: Iterable[Event], engines: frozenset[Engine], version: tuple[int, int]
+        self,
+        events: Iterable[Event],
+        engines: frozenset[Engine],
+        version: tuple[int, int],
+        compiled: CompileSettings = DEFAULTS,
     ) -> Iterator[Finding]:
-        """What the rules say of the events, for these engines and this torch."""
+        """What the rules say of the events, for these engines, this torch and the way the project compiles."""
         for event in events:
             if not event.judged:
                 continue
@@ -77,8 +83,10 @@ class Matcher:
                     continue
                 named = True
                 hit = verdict.engines & event.engines & engines
+                if Engine.DYNAMO in hit and compiled.captures(event):
+                    hit -= {Engine.DYNAMO, Engine.RECOMPILE}
                 if hit:
-                    yield _finding(event, rule, verdict, hit)
+                    yield _finding(event, rule, verdict, hit, compiled)
 
 
 def matcher(rulebook: RuleBook) -> Matcher:
@@ -123,14 +131,16 @@ def _as_list(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
 
-def _finding(event: Event, rule: Rule, verdict: Verdict, engines: frozenset[Engine]) -> Finding:
+def _finding(
+    event: Event, rule: Rule, verdict: Verdict, engines: frozenset[Engine], compiled: CompileSettings
+) -> Finding:
     start, end = event.piece.span(event.node)
     ordered = tuple(e for e in Engine if e in engines)
     return Finding(
         code=rule.code,
         name=rule.name,
-        message=_message(event, rule, verdict, ordered),
-        severity=verdict.severity or rule.severity,
+        message=_message(event, rule, verdict, ordered, compiled),
+        severity=verdict.severity or _severity(event, rule, engines, compiled),
         filename=str(event.module.path),
         start=start,
         end=end,
@@ -141,6 +151,12 @@ def _finding(event: Event, rule: Rule, verdict: Verdict, engines: frozenset[Engi
         related=tuple(_related(event)),
         scope=event.scope,
     )
+
+
+def _severity(event: Event, rule: Rule, engines: frozenset[Engine], compiled: CompileSettings) -> Severity:
+    """One more graph is a warning; a whole frame in eager, a split in each layer, or a wrong result is an error."""
+    once = engines <= {Engine.DYNAMO} and not event.skips and not event.repeated and not compiled.fullgraph
+    return Severity.WARNING if once and rule.severity is Severity.ERROR else rule.severity
 
 
 def _related(event: Event) -> Iterator[Related]:
@@ -169,22 +185,23 @@ def source_text(node: cst.CSTNode) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3].rstrip() + "..."
 
 
-def _message(event: Event, rule: Rule, verdict: Verdict, engines: tuple[Engine, ...]) -> str:
+def _message(event: Event, rule: Rule, verdict: Verdict, engines: tuple[Engine, ...], compiled: CompileSettings) -> str:
     """One line: what it is, what happens in each capture, what to write instead."""
     facts = {**event.facts, **verdict.facts, "code": source_text(event.node), "function": event.function.name}
     head = rule.message.format_map(_Facts(facts))
-    effects = [
-        f"{e.value} {_effect(event, rule, verdict, e)}" for e in engines if e.value in rule.effect or e is Engine.DYNAMO
-    ]
+    told = [e for e in engines if e.value in rule.effect or e is Engine.DYNAMO]
+    effects = [f"{e.value} {_effect(event, rule, verdict, e, compiled)}" for e in told]
     parts = [head, *(["; ".join(effects)] if effects else [])]
     text = ": ".join(parts) if len(parts) > 1 and ":" not in head else " - ".join(parts)
     return f"{text}. {rule.advice[:1].upper()}{rule.advice[1:]}" if rule.advice else text
 
 
-def _effect(event: Event, rule: Rule, verdict: Verdict, engine: Engine) -> str:
+def _effect(event: Event, rule: Rule, verdict: Verdict, engine: Engine, compiled: CompileSettings) -> str:
     said = verdict.effects.get(engine) or rule.effect.get(engine.value, "splits the graph")
     if engine is not Engine.DYNAMO:
         return said
+    if compiled.fullgraph and event.facts.get("target") != "torch.compiler.<disabled>":
+        return "raises (fullgraph=True)"
     if event.skips and "whole function" not in said:
         where = {"loop": "a loop", "try": "a try", "with": "a with that it cannot resume in"}[event.skips]
         return f"runs all of `{event.function.name}` without a graph (it cannot resume inside {where})"

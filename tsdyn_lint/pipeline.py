@@ -9,6 +9,7 @@ from pathlib import Path
 from tsdyn_lint.config import Settings
 from tsdyn_lint.findings import Engine, Finding
 from tsdyn_lint.infer.entries import Entry, walk
+from tsdyn_lint.infer.settings import compile_settings
 from tsdyn_lint.match import matcher
 from tsdyn_lint.parse import ParseFailure
 from tsdyn_lint.problems import internal_error
@@ -57,7 +58,8 @@ def analyse(files: Sequence[Source], settings: Settings, rulebook: RuleBook) -> 
         findings.append(internal_error(entry.function.module.path, error, f"walking {entry.name}"))
 
     events = walk(program, load(settings.torch_version), rules.wants, fail)
-    found = list(rules.findings(events, engines, settings.torch_version))
+    compiled = compile_settings(program.linted)
+    found = list(rules.findings(events, engines, settings.torch_version, compiled))
     if Engine.SCRIPT in engines:
         refusals = script_events(program, settings.torch_version, fail)
         found = reconcile(found, list(rules.findings(refusals, engines, settings.torch_version)), rulebook)

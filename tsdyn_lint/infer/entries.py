@@ -56,7 +56,7 @@ def captures(module: Module) -> list[Capture]:
     found = []
     for node in ast.walk(syntax):
         if isinstance(node, ast.Call):
-            engines = CAPTURES.get(_dotted(node.func, module))
+            engines = CAPTURES.get(dotted_ast(node.func, module))
             if engines:
                 target = node.args[0] if node.args else None
                 full = any(
@@ -67,7 +67,7 @@ def captures(module: Module) -> list[Capture]:
         elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             for decorator in node.decorator_list:
                 called = decorator.func if isinstance(decorator, ast.Call) else decorator
-                engines = CAPTURES.get(_dotted(called, module))
+                engines = CAPTURES.get(dotted_ast(called, module))
                 if engines:
                     full = isinstance(decorator, ast.Call) and any(
                         k.arg == "fullgraph" and isinstance(k.value, ast.Constant) and k.value.value is True
@@ -77,7 +77,8 @@ def captures(module: Module) -> list[Capture]:
     return found
 
 
-def _dotted(node: ast.expr, module: Module) -> str:
+def dotted_ast(node: ast.expr, module: Module) -> str:
+    """The absolute dotted name of an attribute chain; empty for other expressions."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

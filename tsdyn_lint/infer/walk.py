@@ -61,7 +61,7 @@ class Core:
         """State that calls write: (owner, name) -> the event of its reads. An entry that writes is walked twice."""
 
     def wanted(self, dotted: str) -> bool:
-        """Whether calls of that name are worth an event: a rule names it, or torch's data says that Dynamo refuses it."""
+        """Whether calls of that name are worth an event: a rule names it, or Dynamo is known to refuse it."""
         known = self._wanted.get(dotted)
         if known is None:
             known = self._wanted[dotted] = self._named(dotted) or self.refused(dotted)
