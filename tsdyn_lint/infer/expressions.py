@@ -179,8 +179,8 @@ class Expressions(Core):
         if isinstance(owner, SuperRef):
             return self.super_attribute(owner, name, node)
         if isinstance(owner, Seq):
-            if owner.cls is not None and owner.items is not None:
-                fields = self.fields(owner.cls)
+            if (owner.cls is not None or owner.fields) and owner.items is not None:
+                fields = owner.fields if owner.cls is None else self.fields(owner.cls)
                 if name in fields and fields.index(name) < len(owner.items):
                     return owner.items[fields.index(name)]
             return Method(owner, name, owner.src)

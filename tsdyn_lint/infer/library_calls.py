@@ -667,8 +667,6 @@ class LibraryCalls(BuiltinCalls):
             # the `with` itself is traced, what enters through it is not
             self.emit("with", node, None, target="contextlib.ExitStack")
             return self.entered(args.get(0) or UNKNOWN, node)
-        if owner.outside.startswith("torch.return_types."):
-            return UNKNOWN
         if target and self.wanted(target):
             self.emit("method", node, None, sub=target, target=target)
         if name in ("item",) and not args.pos and owner.cls is None:
@@ -751,7 +749,7 @@ class LibraryCalls(BuiltinCalls):
             return Seq("modulelist", None, Seq("tuple", [STR, self._any_child(owner)], UNKNOWN))
         if name.startswith("register_") and name.endswith("_hook"):
             return self.register_hook(owner, name, args, node)
-        if name == "flatten_parameters":
+        if name in ("flatten_parameters", "parameters", "named_parameters", "zero_grad"):
             self.emit("rnn", node, None, target=owner.outside, cls=owner.outside.rpartition(".")[2])
             return NOTHING
         if name == "forward" and (owner.cls is None or owner.outside not in ("torch.nn.Module", "")):

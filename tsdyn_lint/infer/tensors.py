@@ -350,14 +350,7 @@ class Tensors(Instances):
                     if isinstance(part, Tensor) and dtype in ("bool", "int", "float"):
                         part.dtype = dtype
             fields = self.torch.fields(dotted)
-            if fields and len(fields) == len(parts):
-                return Instance(
-                    None,
-                    f"torch.return_types.{name}",
-                    dict(zip(fields, parts, strict=False)),
-                    kwargs={"items": Seq("tuple", parts, UNKNOWN)},
-                )
-            return Seq("tuple", parts, UNKNOWN)
+            return Seq("tuple", parts, UNKNOWN, fields=fields if len(fields) == len(parts) else ())
         if kind == "size":
             return Seq("size", None, Scalar("int", "size", sources(*everything)), src=sources(*everything))
         if kind in ("dtype", "device", "layout"):

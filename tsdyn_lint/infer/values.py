@@ -90,6 +90,8 @@ class Seq:
     src: frozenset[Event] = NONE
     cls: Class | None = None
     """The named tuple class, for a tuple made by one."""
+    fields: tuple[str, ...] = ()
+    """Names of the items, for a named tuple that torch returns."""
 
 
 @dataclass(eq=False, slots=True)
@@ -304,7 +306,8 @@ def _merge(a: Any, b: Any) -> Value | None:
             items = [join(x, y) for x, y in zip(a.items, b.items, strict=True)]
         elem = join(element(a), element(b))
         return Seq(a.kind, items, elem, a.owner if a.owner == b.owner else "local", a.name,
-                   a.data_sized or b.data_sized, a.src | b.src, a.cls)  # fmt: skip
+                   a.data_sized or b.data_sized, a.src | b.src, a.cls,
+                   a.fields if a.fields == b.fields else ())  # fmt: skip
     if isinstance(a, Mapping):
         table = dict(a.items)
         for key, value in b.items.items():
