@@ -12,7 +12,7 @@ import libcst as cst
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer import contexts
-from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Step
+from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Hypothesis, Step
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.statements import Statements
 from tsdyn_lint.infer.values import (
@@ -300,6 +300,8 @@ class Calls(Statements):
             known = self.annotated(parameter.annotation.annotation, func.function.module)
             if not isinstance(known, Unknown):
                 value = known
+        if isinstance(value, Tensor):  # one of several that nothing tells apart: each is a guess of its own
+            value = Tensor(hypothesis=Hypothesis(parameter.name.value), intermediate=False)
         return value if parameter.default is None else join(Const(None, True), value)
 
     def parameter(self, parameter: cst.Param, value: Value | None, func: Func, args: Args) -> Value:

@@ -255,6 +255,11 @@ _NOT_ON_TENSORS = (
 )  # fmt: skip
 
 
+_MADE_OF_NUMBERS = frozenset(
+    "zeros ones empty full arange range tensor eye linspace rand randn randint randperm Tensor Size Generator".split()
+)
+
+
 def _tensor_parameters(function: Function) -> frozenset[str]:
     """Parameters of the function that are used as only a tensor can be."""
     found: set[str] = set()
@@ -271,7 +276,8 @@ def _tensor_parameters(function: Function) -> frozenset[str]:
             found.add(node.value.value)
         elif isinstance(node, cst.Call):
             dotted = function.module.dotted(node.func) or ""
-            if dotted.startswith("torch.") and not dotted.startswith(_NOT_ON_TENSORS):
+            made = dotted.rpartition(".")[2] in _MADE_OF_NUMBERS
+            if dotted.startswith("torch.") and not made and not dotted.startswith(_NOT_ON_TENSORS):
                 found |= {a.value.value for a in node.args[:2] if isinstance(a.value, cst.Name)} & names
         todo.extend(node.children)
     return frozenset(found)

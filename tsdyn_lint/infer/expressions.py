@@ -761,7 +761,7 @@ class Expressions(Core):
             if isinstance(option, Tensor):
                 if option.hypothesis is not None and not option.hypothesis.confirmed and not option.intermediate:
                     continue
-                if option.data_sized or option.origin not in ("constant", "parameter", "buffer"):
+                if option.data_sized or option.origin not in ("constant", "parameter", "buffer", "random"):
                     self.emit("loop", node, option, over="tensor", form="iterate", data_sized=option.data_sized)
             elif isinstance(option, Seq):
                 if option.src:
