@@ -12,7 +12,7 @@ import libcst as cst
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.calls import Args
-from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, LIKELY, Event, Hypothesis
+from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, LIKELY, POSSIBLE, Event, Hypothesis
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.library_calls import LibraryCalls
 from tsdyn_lint.infer.values import (
@@ -206,9 +206,11 @@ def entries(program: Program, module: Module) -> Iterator[Entry]:
             scripted = bool(function.decorator_names & _SCRIPTED)
             yield Entry(function, None, CERTAIN, frozenset({Engine.SCRIPT}) if scripted else ALL_ENGINES)
     if not any_class and not any_function and not named:
+        loose = program.root(module.path) == module.path.parent
         for function in module.functions:
             if _tensor_parameters(function):
-                yield Entry(function, None, LIKELY)
+                # in a package, what captures reach is found from the modules that call it; the rest loads and trains
+                yield Entry(function, None, LIKELY if loose else POSSIBLE)
 
 
 def _is_abstract(cls: Class) -> bool:
