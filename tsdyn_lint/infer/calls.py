@@ -80,6 +80,8 @@ class Calls(Statements):
         super().__init__(*args, **kwargs)
         self._memo: dict[Any, tuple[int, Value]] = {}
         self._active: list[Any] = []
+        self.training: Value = Scalar("bool", "training")
+        """What `self.training` of a module is."""
 
     def forget_calls(self) -> None:
         """Walk every function anew when it is next called."""
@@ -235,6 +237,7 @@ class Calls(Statements):
         env = Env(function.module, func.env)
         body, piece = function.body
         frame = Frame(function, piece, env, stack, caller.entry, caller.confidence, engines, repeated=caller.repeated)
+        frame.entered = engines
         with self.inside(frame):
             self.bind_parameters(func, args, env)
             if args.pos and function.cls is not None and not function.is_static:
@@ -246,9 +249,8 @@ class Calls(Statements):
                 return self.generator_value(function, frame)
             if alive:
                 frame.returns.append(NOTHING)
-            if not frame.returns:
-                return Outside("<never returns>")
-            return either(frame.returns)
+            returned = frame.returns or frame.aside
+            return either(returned) if returned else Outside("<never returns>")
 
     def generator_value(self, function: Function, frame: Frame) -> Value:
         if any(n.endswith(("contextmanager",)) for n in function.decorator_names):

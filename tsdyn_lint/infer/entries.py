@@ -24,6 +24,7 @@ from tsdyn_lint.infer.values import (
     Func,
     Instance,
     Mapping,
+    Scalar,
     Seq,
     Tensor,
     Unknown,
@@ -102,6 +103,19 @@ def _plain_name(node: ast.expr | None) -> str:
 class Walk(LibraryCalls):
     """The whole walk: every class of this chain adds one kind of syntax or library."""
 
+    def in_mode(self, module: Module) -> None:
+        """Choose what `self.training` is for the entry points of a file: `from_pretrained` leaves a model in eval
+        mode, so where a file has such models a test of it rules its branch out unless somebody trains them.
+        """
+        evaluated = any(
+            self.program.class_member(cls, "from_pretrained") is not None
+            or any(base.endswith(".PreTrainedModel") for base in self.program.outside_bases(cls))
+            for cls in module.classes
+        )
+        if evaluated != isinstance(self.training, Const):
+            self.training = Const(False, True) if evaluated else Scalar("bool", "training")
+            self.forget_calls()
+
 
 def walk(
     program: Program, torch: TorchData, wanted: Callable[[str], bool], fail: Callable[[Entry, Exception], None]
@@ -149,6 +163,7 @@ class Entry:
         )
 
     def run(self, walker: Walk) -> None:
+        walker.in_mode(self.function.module if self.cls is None else self.cls.module)
         module = self.cls.module if self.cls is not None else self.function.module
         level = _level(module, self.cls)
         frame = Frame(level, module.tree.skeleton, Env(module), (), self.name, self.confidence, self.engines)

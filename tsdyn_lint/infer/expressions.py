@@ -898,6 +898,8 @@ class Expressions(Core):
             if isinstance(favoured, Const) and not favoured.soft:
                 favoured = Const(favoured.value, True, favoured.src)
             return favoured if not isinstance(favoured, Const) else join(favoured, found[1 if known else 0])
+        if flag is not None and len(found) == 2 and Engine.DYNAMO in frame.engines:
+            return found[0 if Engine.DYNAMO in flag.engines else 1]
         result = either(found)
         self.use(value, "value", node)
         src = sources(value)

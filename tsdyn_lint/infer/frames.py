@@ -83,6 +83,10 @@ class Frame:
     """Enclosing statements of this frame that Dynamo cannot resume in: loop, try, with."""
     repeated: bool = False
     returns: list[Value] = field(default_factory=list)
+    aside: list[Value] = field(default_factory=list)
+    """What is returned only in captures other than Dynamo's: `if torch.jit.is_tracing(): return ...`."""
+    entered: frozenset[Engine] = ALL_ENGINES
+    """The captures that reach the function, before any test of the capture inside of it."""
     loops: list[Loop] = field(default_factory=list)
     self_value: Value | None = None
     uncertain: int = 0

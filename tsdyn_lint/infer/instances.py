@@ -178,7 +178,7 @@ class Instances(Calls):
         if value is not None:
             return self.track(id(owner), name, value, node) if self.tracked else value
         if name == "training" and owner.is_module:
-            return Scalar("bool", "training")
+            return self.training
         if owner.cls is not None:
             if name == "__class__":
                 return ClassRef(owner.cls)

@@ -168,7 +168,9 @@ class Statements(Expressions):
         self.use(value, "return", node)
         if not self.frame.stack and any(isinstance(option, Mapping) for option in options(value)):
             self.emit("return", node, None, form="dict")
-        self.frame.returns.append(value)
+        frame = self.frame
+        apart = Engine.DYNAMO in frame.entered and Engine.DYNAMO not in frame.engines
+        (frame.aside if apart else frame.returns).append(value)
         return False
 
     def broken(self, node: cst.Break) -> bool:
@@ -399,17 +401,18 @@ class Statements(Expressions):
     def by_engine(self, true_for: frozenset[Engine], then: Any, other: Any) -> bool:
         frame = self.frame
         before = dict(frame.env.vars)
-        ends, outcome = [], False
+        ends: list[tuple[frozenset[Engine], dict[str, Value]]] = []
         for engines, walk in ((frame.engines & true_for, then), (frame.engines - true_for, other)):
             if not engines:
                 continue
             frame.env.vars = dict(before)
             with self.under(engines=engines):
                 if walk():
-                    ends.append(frame.env.vars)
-                    outcome = True
-        frame.env.vars = joined(ends) or before
-        return outcome
+                    ends.append((engines, frame.env.vars))
+        # no variable says which capture it belongs to: what follows has the values that Dynamo sees
+        followed = [end for end in ends if Engine.DYNAMO in end[0]] or ends
+        frame.env.vars = joined(variables for _, variables in followed) or before
+        return bool(ends)
 
     # --- loops
 

@@ -304,6 +304,8 @@ class Core:
                     option.hypothesis.contradicted = True  # a bare `if argument:` is a flag or an optional
                     continue
                 sure = CERTAIN if value is option else self.mixed(value)
+                if any(isinstance(v, Const) and v.soft and v.value is not None for v in options(value)):
+                    sure = POSSIBLE  # the default decides, and no tensor
                 self.emit(
                     "branch",
                     node,
