@@ -37,6 +37,7 @@ from tsdyn_lint.infer.values import (
 from tsdyn_lint.resolve import Assigned, Class, Function, Module
 
 RNNS = frozenset({"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"})
+_RNN_METHODS = frozenset("forward flatten_parameters parameters named_parameters zero_grad __call__".split())
 CONTAINERS = frozenset(
     {
         "torch.nn.ModuleList",
@@ -174,6 +175,9 @@ class Instances(Calls):
     # --- attributes
 
     def instance_attribute(self, owner: Instance, name: str, node: cst.CSTNode) -> Value:
+        if owner.outside in RNNS and owner.cls is None and name not in _RNN_METHODS:
+            # Dynamo wraps the module before it reads anything of it
+            self.emit("rnn", node, None, target=owner.outside, cls=owner.outside.rpartition(".")[2])
         value = owner.attrs.get(name)
         if value is not None:
             return self.track(id(owner), name, value, node) if self.tracked else value
@@ -609,6 +613,17 @@ def owns_parameters(value: Value, depth: int = 4) -> bool:
     if isinstance(value, Mapping) and depth > 0:
         return any(owns_parameters(v, depth - 1) for v in value.items.values())
     return isinstance(value, Either) and any(owns_parameters(v, depth) for v in value.options)
+
+
+def holds_rnn(value: Value, depth: int = 4) -> bool:
+    """Whether a module is or contains an RNN."""
+    if isinstance(value, Instance):
+        if value.outside in RNNS:
+            return True
+        return value.is_module and depth > 0 and any(holds_rnn(v, depth - 1) for v in value.attrs.values())
+    if isinstance(value, Seq) and depth > 0:
+        return any(holds_rnn(v, depth - 1) for v in (value.items or [value.elem]))
+    return False
 
 
 def _is_dataclass(cls: Class) -> bool:

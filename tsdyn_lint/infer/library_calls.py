@@ -13,7 +13,7 @@ from tsdyn_lint.infer.builtin_calls import BuiltinCalls
 from tsdyn_lint.infer.calls import Args
 from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event
 from tsdyn_lint.infer.expressions import derived
-from tsdyn_lint.infer.instances import CONTAINERS, RNNS, has_parameters
+from tsdyn_lint.infer.instances import CONTAINERS, has_parameters, holds_rnn
 from tsdyn_lint.infer.tensors import _flat
 from tsdyn_lint.infer.values import (
     BOOL,
@@ -739,8 +739,8 @@ class LibraryCalls(BuiltinCalls):
             "to_empty",
         ):
             return owner
-        if owner.outside in RNNS and name in ("parameters", "named_parameters", "zero_grad"):
-            self.emit("rnn", node, None, target=owner.outside, cls=owner.outside.rpartition(".")[2])
+        if name in ("parameters", "named_parameters", "zero_grad", "children", "modules") and holds_rnn(owner):
+            self.emit("rnn", node, None, target="torch.nn.RNN", cls="RNN")
         if name in ("parameters", "buffers"):
             return Seq("gen", None, Tensor(origin="parameter", intermediate=False))
         if name in ("named_parameters", "named_buffers"):
