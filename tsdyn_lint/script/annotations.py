@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from typing import Any
 
 import libcst as cst
@@ -107,20 +108,7 @@ class Annotations:
     def _starred(self, name: str, module: Module) -> str:
         """A name that a star import from outside of the program may bind."""
         for star in module.stars:
-            if star == "typing" and name in (
-                "List",
-                "Dict",
-                "Tuple",
-                "Optional",
-                "Union",
-                "Any",
-                "Callable",
-                "Sequence",
-                "Iterable",
-                "Literal",
-                "Set",
-                "Mapping",
-            ):
+            if star == "typing" and name in typing.__all__:
                 return f"typing.{name}"
         return name
 

@@ -12,9 +12,9 @@ from tsdyn_lint.resolve import Function
 from tsdyn_lint.script import calls
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.annotations import Refused
-from tsdyn_lint.script.compiler import CERTAIN, LIKELY, Compiled, Compiler
+from tsdyn_lint.script.compiler import CERTAIN, LIKELY, POSSIBLE, Compiled, Compiler
 from tsdyn_lint.script.expressions import Expressions
-from tsdyn_lint.script.pyvalues import Inst, Seq
+from tsdyn_lint.script.pyvalues import Ext, Inst, Seq
 from tsdyn_lint.script.sugar import MISSING, UNKNOWN, V
 
 _IN_PLACE = {
@@ -28,6 +28,7 @@ _IN_PLACE = {
     cst.BitXorAssign: "^",
     cst.LeftShiftAssign: "<<",
     cst.RightShiftAssign: ">>",
+    cst.PowerAssign: "**",
 }
 _CONTEXTS = frozenset(
     {
@@ -223,7 +224,7 @@ class Body(Expressions):
         except Refused as refusal:
             self.compiler.report(
                 "annotation",
-                refusal.node,
+                node.annotation.annotation,
                 self.piece,
                 self.function,
                 reason=refusal.reason,
@@ -321,7 +322,9 @@ class Body(Expressions):
                 value = UNKNOWN
             else:
                 if new_type is t.TENSOR and outer_type in (t.INT, t.FLOAT, t.NUMBER):
-                    self.fail("accumulator", node, name=name, type=str(outer_type))
+                    # an int cannot be made of a tensor of floats; a float can, of a single element without grad
+                    confidence = CERTAIN if outer_type is t.INT else POSSIBLE
+                    self.fail("accumulator", node, confidence, name=name, type=str(outer_type))
                     # Python's result is a tensor, and so is what the user means
                     self.replace(name, V(t.UNKNOWN))
                     value = UNKNOWN
@@ -352,6 +355,9 @@ class Body(Expressions):
         if owner.type is t.TENSOR:
             self.fail("tensor-attribute-write", node, name=name)
             return
+        if isinstance(owner.py, Ext) and owner.type is None:
+            self.fail("global-attribute", node, name=self.source(target), type="module")
+            return
         if not isinstance(owner.py, Inst):
             return
         inst = owner.py
@@ -374,7 +380,7 @@ class Body(Expressions):
                         cls=inst.name,
                     )
                 elif value.type is t.TENSOR and known.type in (t.INT, t.FLOAT):
-                    self.fail("accumulator", node, name=f"self.{name}", type=str(known.type))
+                    self.fail("accumulator", node, POSSIBLE, name=f"self.{name}", type=str(known.type))
             elif (
                 known.py is not None
                 and isinstance(known.py, Inst)
@@ -421,12 +427,12 @@ class Body(Expressions):
                 self.expr(arg.value)
         return True
 
-    def _assert(self, node: cst.Assert) -> None:
+    def _assert(self, node: cst.Assert) -> bool:
         truth, refine, _ = self.condition(node.test)
         if node.msg is not None:
             self.expr(node.msg)
         self.apply(refine)
-        del truth
+        return truth is False
 
     def _del(self, node: cst.Del) -> None:
         target = node.target
@@ -446,7 +452,9 @@ class Body(Expressions):
     # --- branches
 
     def _if(self, node: cst.If) -> bool:
+        self.undecided = False
         truth, then_refine, else_refine = self.condition(node.test)
+        undecided, self.undecided = self.undecided, False
         orelse = node.orelse
         other: Sequence[cst.CSTNode] = (
             () if orelse is None else orelse.body.body if isinstance(orelse, cst.Else) else (orelse,)
@@ -454,6 +462,8 @@ class Body(Expressions):
         if truth is not None:
             self.apply(then_refine if truth else else_refine)
             return self.block(node.body.body if truth else other)
+        if undecided:
+            return self._either(node.body.body, other)
         self.scopes.append({})
         self.apply(then_refine)
         then_ends = self.block(node.body.body)
@@ -464,6 +474,26 @@ class Body(Expressions):
         else_scope = self.scopes.pop()
         self._join(then_scope, else_scope, then_ends, else_ends, node)
         return then_ends and else_ends
+
+    def _either(self, first: Sequence[cst.CSTNode], second: Sequence[cst.CSTNode]) -> bool:
+        """Two paths of which the compiler takes one, and it is not known which: nothing is claimed of either."""
+        least, self.compiler.least = self.compiler.least, POSSIBLE
+        before = self.returned
+        ends, scopes, returned = [], [], []
+        for path in (first, second):
+            self.returned = before
+            self.scopes.append({})
+            ends.append(self.block(path))
+            scopes.append(self.scopes.pop())
+            returned.append(self.returned)
+        self.compiler.least = least
+        self.returned = returned[0] if returned[0] is returned[1] else t.UNKNOWN
+        for name in {**scopes[0], **scopes[1]}:
+            a = scopes[0].get(name) or self.find(name) or UNKNOWN
+            b = scopes[1].get(name) or self.find(name) or UNKNOWN
+            joined = t.unify(a.type, b.type) if a.type is not None and b.type is not None else None
+            self.scopes[-1][name] = V(joined if joined is not None and not (a.error or b.error) else t.UNKNOWN)
+        return all(ends)
 
     def _join(self, then: Scope, other: Scope, then_ends: bool, else_ends: bool, node: cst.If) -> None:
         target = self.scopes[-1]
@@ -570,6 +600,11 @@ class Body(Expressions):
     def _context(self, item: cst.WithItem, node: cst.With) -> None:
         expression = item.item
         callee = expression.func if isinstance(expression, cst.Call) else expression
+        if isinstance(expression, cst.Call):
+            made = self.compiler.program.resolve(callee, self.function.module)
+            if isinstance(made, Function) and "contextlib.contextmanager" in made.decorator_names:
+                self.fail("context", node, name=made.name)
+                return
         dotted = self.function.module.dotted(callee)
         if dotted in _CONTEXTS:
             return

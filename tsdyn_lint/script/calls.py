@@ -13,27 +13,13 @@ from tsdyn_lint.script import schema as s
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.compiler import CERTAIN, LIKELY, POSSIBLE
 from tsdyn_lint.script.data import choose, parsed
-from tsdyn_lint.script.pyvalues import Cls, Const, Ext, Fn, Inst
+from tsdyn_lint.script.expressions import LEGACY
+from tsdyn_lint.script.pyvalues import Cls, Const, Ext, Fn, Inst, Obj
 from tsdyn_lint.script.sugar import MISSING, REFUSED, UNKNOWN, V
 
 if TYPE_CHECKING:
     from tsdyn_lint.script.body import Body
 
-_LEGACY = frozenset(
-    {
-        "Tensor",
-        "FloatTensor",
-        "DoubleTensor",
-        "HalfTensor",
-        "LongTensor",
-        "IntTensor",
-        "ShortTensor",
-        "ByteTensor",
-        "CharTensor",
-        "BoolTensor",
-        "BFloat16Tensor",
-    }
-)
 _WRAPPING = frozenset(
     {
         "torch.no_grad",
@@ -122,6 +108,13 @@ def _arguments(body: Body, node: cst.Call) -> tuple[list[V], dict[str, V], bool]
     return args, keywords, complete
 
 
+def _argument(body: Body, value: V, node: cst.CSTNode) -> t.Type:
+    """The type of an argument of an operator: an empty list fits any list there."""
+    if value.word == "empty" and value.type is not None and value.type.kind == "List":
+        return t.List(t.UNKNOWN)
+    return body.type_of(value, node)
+
+
 def call_value(
     body: Body,
     node: cst.Call,
@@ -151,6 +144,11 @@ def call_value(
         return _construct(body, node, py.cls, args, keywords)
     if isinstance(py, Ext):
         return _external(body, node, py.dotted, callee, args, keywords, complete)
+    if isinstance(py, Obj) and py.cls is not None:
+        if any(isinstance(a.py, Inst) for a in args):
+            what = f"an object of {py.name}, which is given a module"
+            return body.fail("not-callable", node, name=body.source(node.func), type=what)
+        return UNKNOWN
     if callee.word == "lambda":
         return UNKNOWN
     if callee.word == "global" or py is not None:
@@ -178,6 +176,10 @@ def call_function(
     names = function.decorator_names
     if names & _SKIPPED:
         return _annotated_result(body, function)
+    if names & {"functools.lru_cache", "functools.cache"} and (inst is not None or _not_tensors(args)):
+        return body.fail(
+            "uncompilable-function", node, name=function.name, why="its cache is a C object, called with tensors only"
+        )
     if names - _WRAPPING - {"functools.wraps"} or isinstance(function.node, cst.Lambda):
         return UNKNOWN
     compiler = body.compiler
@@ -193,6 +195,10 @@ def call_function(
     if compiled.refused:
         return UNKNOWN
     return _match_function(body, compiled.schema, compiled.untyped, function, args, keywords, node)
+
+
+def _not_tensors(args: list[V]) -> bool:
+    return any(a.type not in (t.TENSOR, t.UNKNOWN, None) for a in args)
 
 
 def _annotated_result(body: Body, function: Function) -> V:
@@ -270,6 +276,8 @@ def call_module(body: Body, node: cst.CSTNode, inst: Inst, args: list[V], keywor
     if inst.container:
         return body.fail("not-callable", node, name=inst.name, type=inst.container)
     entry = body.data.modules.get(inst.external.rpartition(".")[2]) if inst.external.startswith("torch.nn.") else None
+    if inst.name == "DataParallel":
+        return body.fail("torch-module", node, name=inst.name, why="its forward takes *inputs and **kwargs")
     if not entry:
         return UNKNOWN
     if "error" in entry:
@@ -281,7 +289,7 @@ def call_module(body: Body, node: cst.CSTNode, inst: Inst, args: list[V], keywor
 
 
 def _refused_hook(body: Body, node: cst.CSTNode, inst: Inst) -> None:
-    if inst.hooked in ("WeightNorm", "SpectralNorm"):
+    if inst.hooked in ("WeightNorm", "SpectralNorm", "parametrization"):
         body.fail("hooked-module", node, name=inst.name, hook=inst.hooked)
 
 
@@ -308,15 +316,19 @@ def _construct(body: Body, node: cst.Call, cls: Class, args: list[V], keywords: 
     outside = program.outside_bases(cls)
     if program.is_nn_module(cls):
         return body.fail("module-in-forward", node, name=cls.name)
-    if any(b.startswith(("typing.NamedTuple", "enum.")) for b in outside):
+    if any(b.startswith("enum.") for b in outside):
+        return body.fail("not-callable", node, name=cls.name, type="an Enum class")
+    if any(b.startswith("typing.NamedTuple") for b in outside):
         if any(b == "typing.NamedTuple" for b in outside):
             try:
                 return V(body.compiler.annotations._class(cls, node))
             except Exception:
                 return UNKNOWN
         return UNKNOWN
-    if any(b.endswith(("Exception", "Error", "Warning")) for b in outside):
-        return UNKNOWN
+    if not outside and not body.compiler.program.mro(cls)[1:]:
+        for name, method in cls.methods.items():  # a script class: all of its methods are compiled
+            if name not in ("__repr__", "__str__") and not method.decorator_names & _SKIPPED:
+                body.compiler.compile(method, None)
     return UNKNOWN
 
 
@@ -371,7 +383,7 @@ def _after_refusal(args: list[V], keywords: dict[str, V]) -> bool:
 
 
 def _torch_class(body: Body, node: cst.Call, dotted: str, head: str, tail: str) -> V:
-    if tail in _LEGACY and head in ("torch", "torch.cuda"):
+    if tail in LEGACY and head in ("torch", "torch.cuda"):
         return body.fail("legacy-constructor", node, name=tail)
     if tail == "Variable" and head.startswith("torch.autograd"):
         return body.fail("variable", node)
@@ -416,8 +428,8 @@ def _operator(
 
 
 def _check_operator(body: Body, node: cst.Call, operator: str, shown: str, args: list[V], keywords: dict[str, V]) -> V:
-    positional = tuple(body.type_of(a, node) for a in args)
-    named = tuple((k, body.type_of(v, node)) for k, v in keywords.items())
+    positional = tuple(_argument(body, a, node) for a in args)
+    named = tuple((k, _argument(body, v, node)) for k, v in keywords.items())
     result = body.data.call(operator, positional, named)
     if isinstance(result, s.Mismatch):
         soft = any(v.soft for v in [*args, *keywords.values()])
@@ -427,8 +439,6 @@ def _check_operator(body: Body, node: cst.Call, operator: str, shown: str, args:
         return body.fail(
             "schema", node, LIKELY if soft else CERTAIN, name=shown, why=result.why, types=_types(positional, named)
         )
-    if operator == "aten::where" and len(positional) == 1:
-        body.fail("where-one", node)
     return V(result, from_tensor=True)
 
 
@@ -439,11 +449,15 @@ def _types(positional: tuple[t.Type, ...], named: tuple[tuple[str, t.Type], ...]
 def _match_torch(
     body: Body, node: cst.CSTNode, schemas: tuple[s.Schema, ...], args: list[V], keywords: dict[str, V], shown: str
 ) -> V:
-    positional = [body.type_of(a, node) for a in args]
-    named = {k: body.type_of(v, node) for k, v in keywords.items()}
+    positional = [_argument(body, a, node) for a in args]
+    named = {k: _argument(body, v, node) for k, v in keywords.items()}
     chosen = schemas
     if len(schemas) == 2 and any(a.name == "return_indices" for a in schemas[0].args):
         chosen = _dispatch(schemas, args, keywords)
+        if not chosen:
+            return UNKNOWN
+    if shown.endswith((".unique", ".unique_consecutive")):
+        return UNKNOWN  # its flags choose among five
     result = choose(chosen, positional, named)
     if isinstance(result, s.Mismatch):
         value = _blamed(result, args, keywords)
@@ -469,7 +483,7 @@ def _dispatch(schemas: tuple[s.Schema, ...], args: list[V], keywords: dict[str, 
     value = args[at] if at < len(args) else keywords.get("return_indices")
     if value is None:
         return schemas[1:]
-    return schemas if not isinstance(value.const, bool) else schemas[:1] if value.const else schemas[1:]
+    return () if not isinstance(value.const, bool) else schemas[:1] if value.const else schemas[1:]
 
 
 # --- methods of values
@@ -749,6 +763,18 @@ _RESULTS = {
 }
 
 
+def _any(body: Body, node: cst.Call) -> V:
+    _arguments(body, node)
+    return UNKNOWN
+
+
+def _reversed(body: Body, node: cst.Call) -> V:
+    args, _, _ = _arguments(body, node)
+    if args and args[0].type not in (t.UNKNOWN, t.TENSOR):
+        return body.fail("python-builtin", node, name="reversed")
+    return UNKNOWN
+
+
 def _refused(word: str) -> Callable[[Body, cst.Call], V]:
     def handler(body: Body, node: cst.Call) -> V:
         return body.fail("python-builtin", node, name=word)
@@ -784,6 +810,8 @@ _BUILTINS: dict[str, Callable[[Body, cst.Call], V]] = {
     "isinstance": _isinstance,
     "hasattr": _isinstance,
     "getattr": _getattr,
+    "slice": _any,
+    "reversed": _reversed,
     "type": _type,
     **{
         w: _table(w)
@@ -810,7 +838,6 @@ _BUILTINS: dict[str, Callable[[Body, cst.Call], V]] = {
             "divmod",
             "hash",
             "id",
-            "reversed",
         )
     },
     **{
@@ -832,7 +859,6 @@ _BUILTINS: dict[str, Callable[[Body, cst.Call], V]] = {
             "format",
             "issubclass",
             "input",
-            "slice",
             "set",
             "frozenset",
             "globals",
@@ -903,7 +929,6 @@ _TORCH_SPECIAL: dict[str, Callable[[Body, cst.Call, list[V], dict[str, V]], V]] 
     "torch.jit._unwrap_optional": _unchecked,
     "warnings.warn": _assert,
     "torch._check": _assert,
-    "torch.utils.checkpoint.checkpoint": _unchecked,
     "collections.namedtuple": _unchecked,
 }
 __all__ = ["Any", "call", "call_function", "call_module"]

@@ -10,7 +10,7 @@ from tsdyn_lint.infer.entries import Entry, captures, entries
 from tsdyn_lint.infer.events import Event, Step
 from tsdyn_lint.resolve import Program
 from tsdyn_lint.rulebook import RuleBook
-from tsdyn_lint.script.compiler import LIKELY, POSSIBLE, Compiler, Problem
+from tsdyn_lint.script.compiler import LIKELY, Compiler, Problem
 from tsdyn_lint.script.data import load
 from tsdyn_lint.script.messages import words
 
@@ -38,7 +38,7 @@ def script_events(
                     compiler.compile(entry.function, None)
             except (Exception, RecursionError) as error:
                 fail(entry, error)
-    return [_event(problem) for problem in compiler.problems.values() if problem.confidence > POSSIBLE - 1]
+    return [_event(problem) for problem in compiler.settled()]
 
 
 def _event(problem: Problem) -> Event:

@@ -89,6 +89,7 @@ class Compiler:
         self._active: list[Any] = []
         self.stack: list[tuple[Function, cst.CSTNode, Piece]] = []
         self.entry = ""
+        self._checked: set[Any] = set()
         self.called = False
         """Whether the file itself scripts the entry point."""
         self.least = CERTAIN
@@ -106,6 +107,17 @@ class Compiler:
             self.problems[key] = Problem(cause, node, piece, function, facts, confidence, tuple(self.stack), self.entry)
         elif self.problems[key].confidence < confidence:
             self.problems[key].confidence = confidence
+
+    def settled(self) -> list[Problem]:
+        """The problems; what only an instance with defaults has, where the program makes others, is just possible."""
+        for problem in self.problems.values():
+            inst = problem.facts.pop("inst", None)
+            if inst is None or inst.cls is None or inst not in self.builder.defaults:
+                continue
+            others = [i for i in self.builder.made.get(inst.cls, ()) if i not in self.builder.defaults]
+            if others and all(problem.facts["name"] in i.attrs or i.open for i in others):
+                problem.confidence = POSSIBLE
+        return list(self.problems.values())
 
     # --- entries
 
@@ -129,10 +141,41 @@ class Compiler:
                 elif method.is_property and not names & set(_IGNORED) and name not in self._unused_properties(inst.cls):
                     if owner.name == inst.cls.name:
                         self.compile(method, inst)
+        self.check_hooks(inst)
         self.check_submodules(inst)
 
     def check_submodules(self, inst: Inst) -> None:
-        """Modules that cannot be made into script modules, reached or not."""
+        """Submodules become script modules whether forward reaches them or not."""
+        for value in [*inst.attrs.values(), *(inst.children or {}).values()]:
+            if not isinstance(value, Inst):
+                continue
+            key = signature(value)
+            if key in self._checked:
+                continue
+            self._checked.add(key)
+            if value.cls is not None:
+                self.check_instance(value)
+            else:
+                self.check_hooks(value)
+                self.check_submodules(value)
+
+    def check_hooks(self, inst: Inst) -> None:
+        """Forward hooks are compiled too, with typed parameters; a lambda has no source that can be."""
+        for hook in inst.hooks:
+            value = hook.value
+            if isinstance(value, Lam):
+                self.report("hook", hook.node, hook.function.body[1], hook.function, what="a lambda")
+            elif isinstance(value, Fn) and isinstance(value.function.node, cst.FunctionDef):
+                function = value.function
+                params = function.node.params.params[1 if value.owner is not None else 0 :]
+                if len(params) > 1 and params[1].annotation is None:
+                    self.report(
+                        "hook",
+                        value.function.node.name,
+                        function.header_piece,
+                        function,
+                        what=f"`{function.name}`, whose inputs are not annotated as a tuple",
+                    )
 
     def _unused_properties(self, cls: Class) -> frozenset[str]:
         slot = self.program.class_member(cls, "__jit_unused_properties__")
@@ -200,7 +243,7 @@ class Compiler:
                 try:
                     kind = self.annotations.read(param.annotation.annotation, function.module)
                 except Refused as refusal:
-                    self.report("annotation", refusal.node, piece, function, reason=refusal.reason, name=name)
+                    self.report("annotation", param, piece, function, reason=refusal.reason, name=name)
                     kind = t.UNKNOWN
                     refused = True
             elif comment:
@@ -214,7 +257,9 @@ class Compiler:
             try:
                 result = self.annotations.read(node.returns.annotation, function.module)
             except Refused as refusal:
-                self.report("annotation", refusal.node, piece, function, reason=refusal.reason, name="return")
+                self.report(
+                    "annotation", node.returns.annotation, piece, function, reason=refusal.reason, name="return"
+                )
                 result = t.UNKNOWN
                 refused = True
         elif comment:
@@ -372,10 +417,8 @@ class Compiler:
         if isinstance(value, Cls):
             return V(t.UNKNOWN, error=("untypable-attribute", {"what": f"the class {value.cls.name}"}))
         if isinstance(value, Obj):
-            if value.cls is not None and "torch.jit.script" in {
-                value.cls.module.dotted(d.decorator) for d in value.cls.node.decorators
-            }:
-                return V(t.UNKNOWN)
+            if value.cls is not None:
+                return V(py=value)
             return V(t.UNKNOWN, error=("untypable-attribute", {"what": f"an object of {value.name}"}))
         return V(t.UNKNOWN)
 
@@ -508,7 +551,7 @@ class Compiler:
             return V(py=Ext(f"torch.nn.Module.{name}"), word="module-method")
         if inst.open:
             return V(t.UNKNOWN)
-        return ("missing-attribute", {"name": name, "cls": inst.name, "why": ""})
+        return ("missing-attribute", {"name": name, "cls": inst.name, "why": "", "inst": inst})
 
 
 _MODULE_METHODS = frozenset(

@@ -41,6 +41,10 @@ _OPERATORS: dict[type, str] = {
     cst.Is: "is",
     cst.IsNot: "is not",
 }
+LEGACY = frozenset(
+    f"{kind}Tensor"
+    for kind in ("", "Float", "Double", "Half", "Long", "Int", "Short", "Byte", "Char", "Bool", "BFloat16")
+)
 Refine = list[tuple[str, t.Type]]
 _NO: Refine = []
 _BUILTIN_NAMES = frozenset(dir(builtins))
@@ -68,6 +72,8 @@ class Expressions:
         self.scopes: list[dict[str, V]] = [{}]
         self.annotated: dict[str, t.Type] = {}
         self.none_parameters: set[str] = set()
+        self.undecided = False
+        """Whether the condition just read is one that the compiler folds, by a type that is not known here."""
 
     # --- problems and descriptions
 
@@ -117,6 +123,9 @@ class Expressions:
             return t.UNKNOWN
         if value.word == "global":
             self.fail("global", node, name=self.source(node), type=self.describe(value))
+            return t.UNKNOWN
+        if isinstance(py, Ext) and py.dotted.startswith("torch.") and py.dotted.rpartition(".")[2] in LEGACY:
+            self.fail("not-a-value", node, what=py.dotted)
             return t.UNKNOWN
         if (
             isinstance(py, (Fn, Cls))
@@ -495,8 +504,13 @@ class Expressions:
 
     def _overloaded(self, op: str, a: t.Type, b: t.Type, node: cst.CSTNode, soft: bool) -> V:
         """Types that the generator did not try with every operator."""
+        compares = op in ("==", "!=", "is", "is not", "in")
         for kind in (a, b):
-            if kind.kind == "Optional" and not t.has_unknown(kind) and op not in ("==", "!=", "is", "is not", "in"):
+            if kind.kind == "Union" and not t.NUMERIC.issuperset(kind.args) and not compares:
+                return self.fail(
+                    "operator", node, LIKELY if soft else CERTAIN, op=op, left=self._short(a), right=self._short(b)
+                )
+            if kind.kind == "Optional" and not t.has_unknown(kind) and not compares:
                 return self.fail("optional", node, LIKELY if soft else CERTAIN, type=str(kind), op=op)
             if kind.kind == "Module":
                 return self.fail("operator", node, op=op, left=self._short(a), right=self._short(b))
@@ -517,6 +531,10 @@ class Expressions:
             if one is t.TENSOR and other.kind in ("Tuple", "Dict"):
                 return self.fail("operator", node, LIKELY if soft else CERTAIN, op=op, left=str(a), right=str(b))
         return UNKNOWN
+
+    def _operands(self, op: str, a: t.Type, b: t.Type, node: cst.CSTNode, soft: bool) -> V:
+        confidence = LIKELY if soft else CERTAIN
+        return self.fail("operator", node, confidence, op=op, left=self._short(a), right=self._short(b))
 
     def _short(self, kind: t.Type) -> str:
         return f"module {kind.extra.name}" if kind.kind == "Module" else str(kind)
@@ -620,12 +638,13 @@ class Expressions:
     def _logical(self, node: cst.BooleanOperation) -> tuple[bool | None, Refine, Refine]:
         is_and = isinstance(node.operator, cst.And)
         truth, yes, no = self.condition(node.left)
-        if truth is not None and truth != is_and:
-            return truth, yes, no
         self.scopes.append({})
         self.apply(yes if is_and else no)
+        # compiled even where the left side decides
         truth_right, yes_right, no_right = self.condition(node.right)
         self.scopes.pop()
+        if truth is not None and truth != is_and:
+            return truth, yes, no
         if truth is not None:
             return truth_right, [*yes, *yes_right], [*no, *no_right]
         if is_and:
@@ -644,6 +663,7 @@ class Expressions:
         value = self.expr(subject)
         positive = isinstance(target.operator, cst.Is)
         if value.type is t.UNKNOWN:
+            self.undecided = True
             refine = [(subject.value, t.UNKNOWN)] if isinstance(subject, cst.Name) else _NO
             return None, refine, refine
         if value.type is t.NONE:
@@ -692,16 +712,21 @@ class Expressions:
         options = [e.value for e in wanted.elements] if isinstance(wanted, cst.Tuple) else [wanted]
         kinds: list[t.Type] = []
         for option in options:
+            if isinstance(option, cst.Call):
+                self.fail("annotation", node, reason="isinstance takes type names", name="isinstance")
+                return None, _NO, _NO
             kind = self._tested_type(option, node)
             if kind is None:
                 if isinstance(value.py, Inst):
                     return self._module_isinstance(value.py, options)
+                self.undecided = True
                 return None, _NO, _NO
             kinds.append(kind)
         if isinstance(value.py, Inst):
             return self._module_isinstance(value.py, options)
         actual = value.type
         if actual is None or actual is t.UNKNOWN or t.UNKNOWN in kinds:
+            self.undecided = True
             return None, _NO, _NO
         parts = (
             actual.args
@@ -745,7 +770,9 @@ class Expressions:
         dotted = self.function.module.dotted(node)
         if dotted in ("list", "tuple", "dict"):
             return {"list": t.Type("AnyList"), "tuple": t.Type("AnyTuple"), "dict": t.Type("AnyDict")}[dotted]
-        if dotted in ("torch.Tensor", "torch.autograd.Variable", "torch.nn.Parameter"):
+        if dotted in ("torch.autograd.Variable", "torch.autograd.variable.Variable"):
+            return t.Type("Class", (), "Variable")  # no value has this type
+        if dotted in ("torch.Tensor", "torch.nn.Parameter"):
             return t.TENSOR if dotted != "torch.nn.Parameter" else t.UNKNOWN
         if dotted in ("int", "float", "bool", "str", "complex"):
             return {"int": t.INT, "float": t.FLOAT, "bool": t.BOOL, "str": t.STR, "complex": t.COMPLEX}[dotted]
@@ -799,6 +826,7 @@ class Expressions:
         inst = owner.py
         if isinstance(inst, Inst):
             if name in inst.maybe or (inst.open and name not in inst.attrs):
+                self.undecided = True
                 return None, _NO, _NO
             return not isinstance(self.compiler.attribute(inst, name), tuple), _NO, _NO
         return None, _NO, _NO
@@ -832,7 +860,9 @@ class Expressions:
         py = owner.py
         if isinstance(py, Inst):
             return self._module_attribute(py, name, node)
-        if owner.word == "global" or isinstance(py, Obj):
+        if isinstance(py, Obj) and owner.word != "global":
+            return UNKNOWN
+        if owner.word == "global":
             if isinstance(py, (Seq, Map, Obj, Const, Ten)):
                 return self.fail(
                     "global-attribute",

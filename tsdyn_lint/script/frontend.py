@@ -105,8 +105,6 @@ def _dict_expansion(node: cst.StarredDictElement) -> Iterator[tuple[str, cst.CST
 def _augmented(node: cst.AugAssign) -> Iterator[tuple[str, cst.CSTNode, str]]:
     if not isinstance(node.operator, AUGMENTED):
         yield "augmented", node, type(node.operator).__name__
-    elif isinstance(node.operator, cst.PowerAssign):
-        yield "augmented", node, "PowerAssign"
 
 
 def _declaration(node: cst.AnnAssign) -> Iterator[tuple[str, cst.CSTNode, str]]:

@@ -21,6 +21,7 @@ from tsdyn_lint.script.pyvalues import (
     Const,
     Ext,
     Fn,
+    Hook,
     Inst,
     Lam,
     Map,
@@ -128,6 +129,7 @@ class Builder:
     def __init__(self, program: Program, returns_tensor: Callable[[str], bool]) -> None:
         self.program, self.returns_tensor = program, returns_tensor
         self.made: dict[Class, list[Inst]] = {}
+        self.defaults: set[Inst] = set()
         self._cache: dict[Any, Inst] = {}
         self._building: list[Class] = []
         self._globals: dict[tuple[str, str], Py] = {}
@@ -141,7 +143,9 @@ class Builder:
         """The instance with defaults where the constructor has them, unknown values elsewhere."""
         self._steps = 0
         self._depth = self._unsure = 0
-        return self.construct(cls, [], {}, complete=False)
+        inst = self.construct(cls, [], {}, complete=False)
+        self.defaults.add(inst)
+        return inst
 
     def construct(self, cls: Class, args: list[Py], kwargs: dict[str, Py], complete: bool = True) -> Inst:
         key = self._key(cls, args, kwargs, complete)
@@ -396,7 +400,9 @@ class Builder:
             return
         self._both(node.body.body, other, frame)
 
-    def _both(self, first: Sequence[cst.CSTNode], second: Sequence[cst.CSTNode], frame: Frame) -> None:
+    def _both(
+        self, first: Sequence[cst.CSTNode], second: Sequence[cst.CSTNode], frame: Frame, loop: bool = False
+    ) -> None:
         """Runs two paths of which one is taken, and joins what they leave."""
         inst = frame.self_value
         before_locals = dict(frame.locals)
@@ -418,7 +424,8 @@ class Builder:
                     if inst and isinstance(done.value, Const):
                         ends.append((frame.locals, inst.attrs, inst.maybe))
                 except _Stop:
-                    pass
+                    if loop:
+                        ends.append((frame.locals, inst.attrs if inst else {}, inst.maybe if inst else set()))
         finally:
             self._unsure -= 1
         if not ends:
@@ -453,7 +460,7 @@ class Builder:
         items = self.iterate(self.eval(node.iter, frame))
         if items is None or len(items) > MAX_ITEMS:
             self.store(node.target, Unk(t.INT if self._is_range(node.iter) else t.UNKNOWN), frame)
-            self._both(node.body.body, (), frame)
+            self._both(node.body.body, (), frame, loop=True)
             return
         for item in items:
             self.store(node.target, item, frame)
@@ -468,15 +475,13 @@ class Builder:
         return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "range"
 
     def _while(self, node: cst.While, frame: Frame) -> None:
-        self._both(node.body.body, (), frame)
+        self._both(node.body.body, (), frame, loop=True)
 
     def _with(self, node: cst.With, frame: Frame) -> None:
         self.block(node.body.body, frame)
 
     def _try(self, node: cst.Try, frame: Frame) -> None:
-        self._both(
-            [*node.body.body, *(node.orelse.body.body if node.orelse else ())], [], frame
-        ) if False else self.block(node.body.body, frame)
+        self.block(node.body.body, frame)
 
     def _def(self, node: cst.FunctionDef, frame: Frame) -> None:
         frame.locals[node.name.value] = Lam(node)
@@ -1040,7 +1045,9 @@ class Builder:
             if owner.children is not None and name in ("values", "keys", "items", "children", "modules"):
                 return self._container_view(owner, name)
             if name in ("register_forward_hook", "register_forward_pre_hook"):
-                owner.hooked = owner.hooked or "hook"
+                args, _, _ = self._arguments(node, frame)
+                if args and frame.function is not None:
+                    owner.hooks.append(Hook(args[0], node, frame.function))
                 return Obj("RemovableHandle")
             return None
         if isinstance(owner, Seq):
@@ -1233,7 +1240,7 @@ class Builder:
         hooked = Inst(inst.cls, inst.external, inst.attrs, inst.maybe, inst.open, inst.children, args=inst.args)
         if head == "torch.nn.utils" and tail in _HOOKING:
             hooked.hooked = _HOOKING[tail]
-        else:
+        elif tail != "weight_norm":
             hooked.hooked = "parametrization"
         return hooked
 

@@ -59,6 +59,7 @@ WORDS: dict[str, str] = {
     "recursive": "`{name}` calls itself, and TorchScript has no recursion",
     "legacy-constructor": "TorchScript has no `torch.{name}(...)`; write torch.tensor, torch.zeros or torch.empty",
     "hooked-module": "`{name}` carries the hook {hook} of torch.nn.utils, which cannot be scripted; use torch.nn.utils.parametrizations",
+    "hook": "TorchScript cannot compile the forward hook {what}",
     "getattr": "TorchScript's getattr takes a literal name",
     "hasattr": "TorchScript's hasattr takes a module or a NamedTuple, not {type}",
     "unrolled-jump": "`{word}` in a loop over modules or a tuple: TorchScript unrolls the loop and has nothing to jump to",

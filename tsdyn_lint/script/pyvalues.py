@@ -94,6 +94,15 @@ class Obj:
 
 
 @dataclass(eq=False, slots=True)
+class Hook:
+    """A registered forward hook: the value, and the registering call with the function it stands in."""
+
+    value: Py
+    node: cst.CSTNode
+    function: Function
+
+
+@dataclass(eq=False, slots=True)
 class Inst:
     """An `nn.Module`: of a class of the program, or of one of torch's (`external`, a dotted name).
 
@@ -108,6 +117,7 @@ class Inst:
     open: bool = False
     children: dict[str, Py] | None = None
     hooked: str = ""
+    hooks: list[Hook] = field(default_factory=list)
     args: dict[Any, Py] = field(default_factory=dict)
     annotated: dict[str, cst.BaseExpression] = field(default_factory=dict)
     signature: Any = None

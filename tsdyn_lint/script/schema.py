@@ -213,16 +213,17 @@ def parse(text: str) -> Schema:
     if rest.startswith("("):
         inner = _Reader(rest)
         inner.take()
-        parts = []
+        parts, names = [], []
         if not rest.startswith("()"):
             while inner.peek() not in (")", ""):
                 if inner.peek() == ",":
                     inner.take()
                 parts.append(inner.type()[0])
-                found = re.compile(r"\s*[A-Za-z_]\w*").match(inner.text, inner.at)  # a result's name
+                found = re.compile(r"\s*([A-Za-z_]\w*)").match(inner.text, inner.at)
                 if found:
                     inner.at = found.end()
-        result = t.NONE if not parts else parts[0] if len(parts) == 1 else t.Tuple(parts)
+                    names.append(found.group(1))
+        result = t.NONE if not parts else parts[0] if len(parts) == 1 else _results(parts, names)
     else:
         result = back.type()[0]
     return Schema(tuple(args), result, text, variadic)
@@ -232,6 +233,12 @@ def parse(text: str) -> Schema:
 def read_type(text: str) -> t.Type:
     """`List[int]` or `int[]` -> its type."""
     return _Reader(text).type()[0]
+
+
+def _results(parts: list[t.Type], names: list[str]) -> t.Type:
+    """Several results: a tuple, with fields where the schema names them."""
+    plain = t.Tuple(parts)
+    return t.Tuple(parts, str(plain), tuple(names)) if len(names) == len(parts) else plain
 
 
 class Mismatch(Exception):

@@ -147,8 +147,7 @@ def is_subtype(sub: Type, sup: Type) -> bool:
         # containers are invariant
         return all(same(a, b) for a, b in zip(sub.args, sup.args, strict=False))
     if kind == "Tuple":
-        named = sup.extra is not None
-        if named and sub.extra != sup.extra:
+        if sup.extra is not None and sub.extra != sup.extra and not sup.extra[0].startswith("Tuple["):
             return False
         return len(sub.args) == len(sup.args) and all(
             is_subtype(a, b) for a, b in zip(sub.args, sup.args, strict=False)
@@ -186,6 +185,8 @@ def unify(a: Type, b: Type) -> Type | None:
         inner = unify(strip_none(a), strip_none(b))
         return Optional(inner) if inner is not None and inner.kind != "Optional" else None
     if a.kind == b.kind == "Tuple" and len(a.args) == len(b.args):
+        if a.args == b.args:
+            return Tuple(a.args)
         parts = [unify(x, y) for x, y in zip(a.args, b.args, strict=False)]
         return None if any(p is None for p in parts) else Tuple(p for p in parts if p is not None)
     if a.kind == b.kind == "List" and has_unknown(a) | has_unknown(b):
