@@ -269,8 +269,8 @@ def call_module(body: Body, node: cst.CSTNode, inst: Inst, args: list[V], keywor
             if body.compiler.program.class_member(inst.cls, "__call__") is not None:
                 body.fail("call-override", node, name=inst.name)
             return body.call_function(forward, args, keywords, node, inst)
-    if inst.hooked and inst.hooked not in ("hook",):
-        _refused_hook(body, node, inst)
+    if inst.hooked:
+        return UNKNOWN
     if inst.container == "Sequential":
         return _sequential(body, node, inst, args, keywords, complete)
     if inst.container:
@@ -286,11 +286,6 @@ def call_module(body: Body, node: cst.CSTNode, inst: Inst, args: list[V], keywor
     if not texts or not complete:
         return UNKNOWN
     return _match_torch(body, node, parsed(tuple(texts)), args, keywords, inst.name)
-
-
-def _refused_hook(body: Body, node: cst.CSTNode, inst: Inst) -> None:
-    if inst.hooked in ("WeightNorm", "SpectralNorm", "parametrization"):
-        body.fail("hooked-module", node, name=inst.name, hook=inst.hooked)
 
 
 def _sequential(body: Body, node: cst.CSTNode, inst: Inst, args: list[V], keywords: dict[str, V], complete: bool) -> V:

@@ -32,6 +32,7 @@ from tsdyn_lint.script.pyvalues import (
     Ten,
     Unk,
     signature,
+    static_type,
 )
 from tsdyn_lint.script.sugar import MISSING, V
 
@@ -90,6 +91,7 @@ class Compiler:
         self.stack: list[tuple[Function, cst.CSTNode, Piece]] = []
         self.entry = ""
         self._checked: set[Any] = set()
+        self._script_classes: dict[Class, bool] = {}
         self.called = False
         """Whether the file itself scripts the entry point."""
         self.least = CERTAIN
@@ -161,6 +163,8 @@ class Compiler:
 
     def check_hooks(self, inst: Inst) -> None:
         """Forward hooks are compiled too, with typed parameters; a lambda has no source that can be."""
+        if inst.cls is None or inst.hooked:
+            self._check_made(inst)
         for hook in inst.hooks:
             value = hook.value
             if isinstance(value, Lam):
@@ -176,6 +180,23 @@ class Compiler:
                         function,
                         what=f"`{function.name}`, whose inputs are not annotated as a tuple",
                     )
+
+    def _check_made(self, inst: Inst) -> None:
+        """A module of torch's: an old-style hook around it, or an int where its compiled forward takes a float."""
+        at = inst.made_at
+        if at is None:
+            return
+        piece = at.function.body[1]
+        if inst.hooked:
+            self.report("hooked-module", at.node, piece, at.function, name=inst.name, hook=inst.hooked)
+        entry = self.data.modules.get(inst.name, {}) if inst.external.startswith("torch.nn.") else {}
+        for name in entry.get("floats", ()):
+            value = inst.args.get(name, inst.args.get(entry["parameters"].index(name)))
+            kind = static_type(value) if value is not None else t.UNKNOWN
+            if kind is t.INT:
+                sure = isinstance(value, Const) and not value.soft
+                confidence = CERTAIN if sure else LIKELY
+                self.report("module-argument", at.node, piece, at.function, confidence, name=name, cls=inst.name)
 
     def _unused_properties(self, cls: Class) -> frozenset[str]:
         slot = self.program.class_member(cls, "__jit_unused_properties__")
@@ -359,6 +380,23 @@ class Compiler:
             return V(t.UNKNOWN)
         return self._module_method(inst, name)
 
+    def scripts_as_class(self, cls: Class) -> bool:
+        """Whether torch could make a script class of a plain Python class: all its methods compile."""
+        found = self._script_classes.get(cls)
+        if found is None:
+            self._script_classes[cls] = True
+            found = not self.program.mro(cls)[1:] or self.program.mro(cls)[1:] == ("object",)
+            problems, self.problems = self.problems, {}
+            try:
+                for name, method in cls.methods.items():
+                    if name not in ("__repr__", "__str__"):
+                        self.compile(method, None)
+                found = found and all(p.confidence < LIKELY for p in self.problems.values())
+            finally:
+                self.problems = problems
+            self._script_classes[cls] = found
+        return found
+
     def _instance_attribute(self, inst: Inst, name: str, value: Py) -> V | tuple[str, dict[str, Any]]:
         constant = inst.cls is not None and name in self.constants(inst.cls)
         annotation = self.class_annotations(inst.cls).get(name) if inst.cls is not None else None
@@ -417,7 +455,7 @@ class Compiler:
         if isinstance(value, Cls):
             return V(t.UNKNOWN, error=("untypable-attribute", {"what": f"the class {value.cls.name}"}))
         if isinstance(value, Obj):
-            if value.cls is not None:
+            if value.cls is not None and self.scripts_as_class(value.cls):
                 return V(py=value)
             return V(t.UNKNOWN, error=("untypable-attribute", {"what": f"an object of {value.name}"}))
         return V(t.UNKNOWN)

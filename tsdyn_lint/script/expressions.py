@@ -786,6 +786,8 @@ class Expressions:
                 return None
             return t.UNKNOWN
         name = dotted or ""
+        if name.startswith("torch.") and name.rpartition(".")[2] in LEGACY:
+            return t.TENSOR
         if name.startswith(("numpy.", "collections.", "typing.", "torch.nn.", "numbers.", "torch.Size")) or name in (
             "set",
             "frozenset",

@@ -136,6 +136,7 @@ class Builder:
         self._depth = 0
         self._steps = 0
         self._unsure = 0
+        self._at: Hook | None = None
 
     # --- instances
 
@@ -921,6 +922,7 @@ class Builder:
         else:
             callee = self.eval(func, frame)
         args, kwargs, complete = self._arguments(node, frame)
+        self._at = Hook(callee, node, frame.function) if frame.function is not None else None
         return self.call(callee, args, kwargs, complete, frame)
 
     def _arguments(self, node: cst.Call, frame: Frame) -> tuple[list[Py], dict[str, Py], bool]:
@@ -1199,11 +1201,7 @@ class Builder:
         if head == "builtins":
             return self._builtin(tail, args, kwargs, complete)
         if dotted.startswith("torch.nn."):
-            if (
-                head in ("torch.nn.utils", "torch.nn.utils.parametrizations", "torch.nn.utils.parametrize")
-                and args
-                and isinstance(args[0], Inst)
-            ):
+            if head.startswith("torch.nn.utils") and args and isinstance(args[0], Inst):
                 return self._hook(head, tail, args[0])
             if tail in ("Parameter", "Buffer") or dotted.endswith((".parameter.Parameter", "UninitializedParameter")):
                 return Ten("parameter" if tail == "Parameter" else "buffer")
@@ -1238,7 +1236,8 @@ class Builder:
         if tail not in ("weight_norm", "spectral_norm", "orthogonal"):
             return inst
         hooked = Inst(inst.cls, inst.external, inst.attrs, inst.maybe, inst.open, inst.children, args=inst.args)
-        if head == "torch.nn.utils" and tail in _HOOKING:
+        hooked.made_at = self._at
+        if "parametriz" not in head and tail in _HOOKING:
             hooked.hooked = _HOOKING[tail]
         elif tail != "weight_norm":
             hooked.hooked = "parametrization"
@@ -1248,6 +1247,7 @@ class Builder:
         tail = dotted.rpartition(".")[2]
         inst = Inst(None, dotted)
         inst.args = {**dict(enumerate(args)), **kwargs}
+        inst.made_at = self._at
         if tail not in CONTAINERS:
             return inst
         children: dict[str, Py] | None = {}

@@ -95,7 +95,7 @@ class Obj:
 
 @dataclass(eq=False, slots=True)
 class Hook:
-    """A registered forward hook: the value, and the registering call with the function it stands in."""
+    """A call that made or changed a module, with the function it stands in; for a forward hook, the hook's value."""
 
     value: Py
     node: cst.CSTNode
@@ -118,6 +118,7 @@ class Inst:
     children: dict[str, Py] | None = None
     hooked: str = ""
     hooks: list[Hook] = field(default_factory=list)
+    made_at: Hook | None = None
     args: dict[Any, Py] = field(default_factory=dict)
     annotated: dict[str, cst.BaseExpression] = field(default_factory=dict)
     signature: Any = None

@@ -258,14 +258,19 @@ def python_builtins() -> dict[str, str]:
     }
 
 
-def build(cls: type) -> torch.nn.Module | None:
-    arguments: dict[str, Any] = {}
+def build(cls: type, **given: Any) -> torch.nn.Module | None:
+    arguments: dict[str, Any] = dict(given)
     if cls.__name__ in ("RNN", "LSTM", "GRU"):
-        return cls(4, 4)
+        return cls(4, 4, **given)
     for name, parameter in inspect.signature(cls).parameters.items():
-        if parameter.default is not parameter.empty or parameter.kind in (
-            parameter.VAR_KEYWORD,
-            parameter.VAR_POSITIONAL,
+        if (
+            name in given
+            or parameter.default is not parameter.empty
+            or parameter.kind
+            in (
+                parameter.VAR_KEYWORD,
+                parameter.VAR_POSITIONAL,
+            )
         ):
             continue
         if name == "encoder_layer":
@@ -282,6 +287,22 @@ def build(cls: type) -> torch.nn.Module | None:
         return cls(**arguments)
     except Exception:
         return None
+
+
+def floats_that_refuse_ints(cls: type) -> list[str]:
+    """Constructor parameters that Python takes an int for, and the compiler then does not."""
+    found = []
+    for name, parameter in inspect.signature(cls).parameters.items():
+        if not isinstance(parameter.default, float) and "float" not in str(parameter.annotation):
+            continue
+        instance = probe(lambda name=name: build(cls, **{name: 1}), None)  # type: ignore[misc]
+        if instance is None:
+            continue
+        try:
+            torch.jit.script(instance)
+        except BaseException:
+            found.append(name)
+    return found
 
 
 def modules() -> dict[str, dict[str, Any]]:
@@ -311,6 +332,11 @@ def modules() -> dict[str, dict[str, Any]]:
             entry["forward"] = [render(scripted._c._get_method(n).schema) for n in names]
         except BaseException as error:
             entry["error"] = first_line(error)
+        if "error" not in entry:
+            refused = floats_that_refuse_ints(cls)
+            if refused:
+                entry["floats"] = refused
+                entry["parameters"] = list(inspect.signature(cls).parameters)
         found[name] = entry
     return found
 
