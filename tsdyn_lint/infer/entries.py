@@ -244,6 +244,7 @@ def _is_abstract(cls: Class) -> bool:
     return False
 
 
+_EMPTY = cst.Module([])
 _TENSOR_USES = frozenset(
     {
         "shape",
@@ -277,10 +278,17 @@ _MADE_OF_NUMBERS = frozenset(
 )
 
 
+def _may_be_tensor(annotation: cst.BaseExpression) -> bool:
+    """Whether an annotation leaves room for a tensor, in any spelling."""
+    text = _EMPTY.code_for_node(annotation)
+    return "Tensor" in text or text in ("Any", "typing.Any")
+
+
 def _tensor_parameters(function: Function) -> frozenset[str]:
     """Parameters of the function that are used as only a tensor can be."""
     found: set[str] = set()
-    names = {p.name.value for p in (*function.node.params.params, *function.node.params.posonly_params)}
+    parameters = (*function.node.params.params, *function.node.params.posonly_params)
+    names = {p.name.value for p in parameters if p.annotation is None or _may_be_tensor(p.annotation.annotation)}
     todo: list[cst.CSTNode] = list(function.body[0])
     while todo:
         node = todo.pop()
