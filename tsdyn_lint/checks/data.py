@@ -47,8 +47,10 @@ def tensor_to_list(event: Event) -> set[Engine] | None:
     engines = {D, S}
     if _baked(event):
         engines.add(T)
-    if event.use_kinds & {"branch", "raise", "value"}:
+    if event.use_kinds & {"branch", "raise", "value"} or event.facts.get("data_sized"):
         engines.add(E)
+    if event.facts.get("data_sized"):
+        engines.add(R)
     return engines
 
 

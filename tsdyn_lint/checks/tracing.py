@@ -21,13 +21,17 @@ def loop_over_tensor(event: Event) -> set[Engine] | None:
 @check("TSD601", "branch")
 def size_branch(event: Event) -> set[Engine] | None:
     facts = event.facts
-    if facts["test_kind"] != "size" or facts.get("raises_only") or facts["form"] in ("assert", "torch-assert"):
+    if facts.get("raises_only") or facts["form"] in ("assert", "torch-assert"):
         return None
-    return {T}
+    if facts["test_kind"] == "data" and facts.get("sized"):
+        return {T, E}  # the length of nonzero() and its like: Dynamo has ended its graph there
+    return {T} if facts["test_kind"] == "size" else None
 
 
 @check("TSD602", "size")
 def size_to_constant(event: Event) -> set[Engine] | None:
+    if event.facts["spelling"] == "dict-key":
+        return {R, T}
     return {T} if event.facts["spelling"] in ("int", "float", "len", "math", "round", "min", "max") else None
 
 

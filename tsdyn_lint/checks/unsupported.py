@@ -44,6 +44,7 @@ _SKIPPED_CALLS = (
     *("tracemalloc.*", "ctypes.*", "dis.*", "ast.*", "atexit.*", "signal.*", "sqlite3.*"),
     *("torch.cuda.device_count", "torch.cuda.memory_allocated", "torch.cuda.is_bf16_supported"),
     *("torch.cuda.max_memory_allocated", "torch.cuda.memory_reserved", "torch.Tensor.as_subclass"),
+    *("torch.Tensor.is_inference",),
 )
 _SKIPPED = re.compile("|".join(map(translate, _SKIPPED_CALLS)))
 
@@ -57,3 +58,21 @@ def skipped_call(event: Event) -> set[Engine] | None:
     if _SKIPPED.match(target):
         return {D, S}
     return {D} if event.facts["refused"] else None
+
+
+_PACKED = tuple(
+    f"torch.{name}"
+    for name in (
+        *("nn.utils.rnn.pack_padded_sequence", "nn.utils.rnn.pack_sequence", "nn.utils.rnn.pad_packed_sequence"),
+        *("nn.utils.rnn.unpack_sequence", "nn.utils.rnn.PackedSequence"),
+        *("_VF._pack_padded_sequence", "_VF._pad_packed_sequence"),
+    )
+)
+
+
+@check("TSD318", "call", targets=_PACKED)
+def packed_sequence(event: Event) -> set[Engine] | None:
+    target = event.facts["target"]
+    if target not in _PACKED:
+        return None
+    return {D, E} if target.endswith("pad_packed_sequence") else {D}

@@ -75,6 +75,8 @@ class BuiltinCalls(Tensors):
                 found.append(Scalar(name, "constant", option.src))  # `int(np.ceil(7 / 2))` is folded
             elif isinstance(option, Tensor):
                 sure = CERTAIN if option is value else self.mixed(value)
+                if name == "int" and _plain_argument(node):
+                    self.hint(option)
                 event = self.emit(
                     "scalar",
                     node,
@@ -671,6 +673,7 @@ class BuiltinCalls(Tensors):
             if name != "get":
                 self.mutated(owner, name, node, UNKNOWN)
             default = args.get(1)
+            self.lookup_by(first, node)
             if isinstance(first, Const) and not isinstance(first.value, (list, dict)) and first.value in owner.items:
                 return owner.items[first.value]
             if owner.rest is None and isinstance(first, Const):
@@ -777,6 +780,11 @@ class BuiltinCalls(Tensors):
             self_value = self.frame.self_value
             return (id(self_value), owner.name)
         return (id(self.frame.env.module), owner.name)
+
+
+def _plain_argument(node: cst.CSTNode) -> bool:
+    """Whether a call converts a plain name: nobody writes `int(n)` for what is an int already."""
+    return isinstance(node, cst.Call) and len(node.args) == 1 and isinstance(node.args[0].value, cst.Name)
 
 
 def _size_event(walk: BuiltinCalls, spelling: str, node: cst.CSTNode) -> frozenset[Event]:

@@ -25,6 +25,10 @@ class Hypothesis:
     name: str
     confirmed: bool = False
     contradicted: bool = False
+    hinted: bool = False
+    """Used as numbers and tensors are, where a number needs no such use: `int(n)`, a length as a slice bound."""
+    mapping: bool = False
+    """Used as a dict."""
 
 
 @dataclass(frozen=True)
@@ -86,5 +90,6 @@ class Event:
         if any(h.contradicted and not h.confirmed for h in self.hypotheses):
             return 0
         if any(not h.confirmed for h in self.hypotheses):
-            return min(self.confidence, POSSIBLE)
+            hinted = all(h.confirmed or h.hinted for h in self.hypotheses)
+            return min(self.confidence, LIKELY if hinted else POSSIBLE)
         return self.confidence

@@ -766,7 +766,9 @@ class Expressions(Core):
             elif isinstance(option, Seq):
                 if option.src:
                     self.use(option, "loop", node)
-                if option.kind == "range" and isinstance(option.elem, Scalar) and option.elem.origin == "size":
+                if option.name == "<rows>" and option.items is None:
+                    self.emit("loop", node, None, over="tensor", form="iterate", data_sized=False)
+                elif option.kind == "range" and isinstance(option.elem, Scalar) and option.elem.origin == "size":
                     self.emit("loop", node, None, over="size", form="range", data_sized=False)
                 elif option.data_sized:
                     # the read that gave the length is the cause, and is reported itself
@@ -804,12 +806,15 @@ class Expressions(Core):
         if isinstance(owner, Tensor):
             if self.doubtful(owner) and isinstance(index, Const) and isinstance(index.value, str):
                 self.contradict(owner)
+                if owner.hypothesis is not None:
+                    owner.hypothesis.mapping = True
                 return UNKNOWN
             return self.read(owner, index, node)
         self.use(index, "index", node)
         if isinstance(owner, Seq):
             return self.sequence_item(owner, index, node)
         if isinstance(owner, Mapping):
+            self.lookup_by(index, node)
             if isinstance(index, Const) and _hashable(index.value):
                 if index.value in owner.items:
                     return owner.items[index.value]
@@ -826,6 +831,11 @@ class Expressions(Core):
         ):
             return STR
         return unknown(owner)
+
+    def lookup_by(self, index: Value, node: cst.CSTNode) -> None:
+        """A dict looked up by a size needs its number: Dynamo guards on it, a trace finds no such key."""
+        if any(isinstance(o, Scalar) and o.origin == "size" for o in options(index)):
+            self.emit("size", node, None, sub="dict-key", spelling="dict-key")
 
     def sequence_item(self, owner: Seq, index: Value, node: cst.CSTNode) -> Value:
         if isinstance(index, SliceValue):

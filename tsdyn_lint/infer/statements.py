@@ -166,7 +166,7 @@ class Statements(Expressions):
     def returned(self, node: cst.Return) -> bool:
         value = self.expr(node.value) if node.value is not None else NOTHING
         self.use(value, "return", node)
-        if not self.frame.stack and any(isinstance(option, Mapping) for option in options(value)):
+        if not self.frame.stack and any(isinstance(o, Mapping) or _dict_argument(o) for o in options(value)):
             self.emit("return", node, None, form="dict")
         frame = self.frame
         apart = Engine.DYNAMO in frame.entered and Engine.DYNAMO not in frame.engines
@@ -576,6 +576,11 @@ class Statements(Expressions):
                     ends.append(frame.env.vars)
         frame.env.vars = joined(ends) or before
         return alive_any
+
+
+def _dict_argument(value: Value) -> bool:
+    """A parameter that was used as a dict."""
+    return isinstance(value, Tensor) and value.hypothesis is not None and value.hypothesis.mapping
 
 
 def _describe(value: Value) -> str:

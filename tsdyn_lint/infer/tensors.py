@@ -7,7 +7,7 @@ from typing import Any
 import libcst as cst
 
 from tsdyn_lint.infer.calls import Args
-from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE
+from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event
 from tsdyn_lint.infer.expressions import derived
 from tsdyn_lint.infer.instances import Instances
 from tsdyn_lint.infer.values import (
@@ -137,12 +137,19 @@ class Tensors(Instances):
 
     def size_of(self, owner: Tensor) -> Value:
         """`x.shape`: one traced integer per dimension."""
-        size = Scalar("int", "data" if owner.data_sized else "size", owner.src)
+        size = self.data_size(owner) if owner.data_sized else Scalar("int", "size", owner.src)
         if owner.origin in ("parameter", "buffer", "constant") and not owner.data_sized:
             size = CONSTANT_INT if not owner.src else Scalar("int", "constant", owner.src)
         if owner.rank is not None:
             return Seq("size", [size] * owner.rank, size, src=owner.src)
         return Seq("size", None, size, src=owner.src)
+
+    def data_size(self, owner: Tensor) -> Scalar:
+        """A size that depends on data: `nonzero(x).shape[0]`, marked so that a branch on it is seen."""
+        if self.sized_mark is None:
+            frame = self.frame
+            self.sized_mark = Event("data-size", cst.Name("_"), frame.piece, frame.function, (), "")
+        return Scalar("int", "data", owner.src | {self.sized_mark})
 
     # --- methods
 
@@ -151,7 +158,14 @@ class Tensors(Instances):
         if name in ("item", "tolist"):
             self.confirm(owner)
             event = self.emit(
-                "scalar", node, owner, spelling=name, origin=owner.origin, numpy=owner.numpy, dtype=owner.dtype or ""
+                "scalar",
+                node,
+                owner,
+                spelling=name,
+                origin=owner.origin,
+                numpy=owner.numpy,
+                dtype=owner.dtype or "",
+                data_sized=owner.data_sized,
             )
             src = frozenset([event]) if event is not None else owner.src
             if name == "item":
@@ -194,6 +208,7 @@ class Tensors(Instances):
             "startswith",
             "format",
         ):
+            owner.hypothesis.mapping |= name in ("items", "keys", "get", "values", "update")
             self.contradict(owner)
             return UNKNOWN
         if name == "size":
@@ -204,6 +219,8 @@ class Tensors(Instances):
             return sizes.items[0] if sizes.items else sizes.elem
         if name in ("dim", "ndimension"):
             return Scalar("int", "rank", owner.src)
+        if name in ("numel", "nelement") and owner.data_sized:
+            return self.data_size(owner)
         if name in ("numel", "nelement"):
             return Scalar(
                 "int",
@@ -273,6 +290,9 @@ class Tensors(Instances):
         learned = args.kw.get("requires_grad")
         if isinstance(learned, Const) and learned.value is True and not learned.soft:
             self.emit("call", node, None, sub="requires_grad", target="torch.<requires_grad=True>")
+        if dotted == "torch.sparse.mm" and isinstance(first, Tensor) and not first.intermediate:
+            self.emit("call", node, first, LIKELY, sub=dotted, target="torch.sparse.mm")
+            return Tensor("float")
         if self.wanted(dotted):
             event = self.emit(
                 "call",
@@ -342,7 +362,7 @@ class Tensors(Instances):
             outer, _, inner = kind[:-1].partition("[")
             if outer == "list" or inner.endswith(",..."):
                 each = self.from_kind(inner.removesuffix(",..."), dotted, name, args, owner, everything)
-                return Seq("tuple", None, each)
+                return Seq("tuple", None, each, name="<rows>" if _rows(name, args, owner) else "")
             parts = [self.from_kind(p, dotted, name, args, owner, everything) for p in _split(inner)]
             dtypes = (self.torch.dtype(dotted) or "").split(",")
             if len(dtypes) == len(parts):
@@ -443,6 +463,11 @@ class Tensors(Instances):
                 return 0
             return None
         rank = tensors[0].rank
+        if name in ("argmax", "argmin") and "keepdim" not in args.kw:
+            rest = args.pos if owner is not None else args.pos[1:]
+            dim = rest[0] if rest else args.kw.get("dim")
+            if isinstance(dim, Const) and len(rest) < 2:
+                return rank - 1 if rank else 1 if dim.value == 1 else None
         if rank is None:
             return None
         if name in ("unsqueeze", "unsqueeze_"):
@@ -547,6 +572,7 @@ class Tensors(Instances):
         if name == "tensor_split" and len(pos) > (0 if owner is not None else 1):
             tensor = self.tensor(pos[0 if owner is not None else 1])
             if tensor is not None:
+                self.hint(tensor)
                 self.emit("datasize", node, tensor, target=dotted, form="split", origin=tensor.origin)
 
     def constructed(self, name: str, value: Value, node: cst.CSTNode, dotted: str) -> None:
@@ -606,7 +632,10 @@ class Tensors(Instances):
             self.use(part, "index", node)
             for option in options(part):
                 if isinstance(option, Tensor):
-                    self.confirm(owner) if owner.hypothesis is not None and option.hypothesis is None else None
+                    if option.hypothesis is None:
+                        self.confirm(owner)
+                    elif option.dtype == "bool" and not self.doubtful(owner):
+                        self.confirm(option)
                     sized |= self.mask_read(option, part, node)
                     rank = None
                 elif isinstance(option, SliceValue):
@@ -673,6 +702,8 @@ class Tensors(Instances):
         for bound in part.parts:
             tensor = self.tensor(bound)
             if tensor is not None:
+                if tensor.intermediate and tensor.hypothesis is not None and "len" in tensor.hypothesis.name:
+                    self.hint(tensor)
                 self.emit(
                     "datasize",
                     node,
@@ -713,6 +744,18 @@ class Tensors(Instances):
                 form="setitem",
                 origin=tensors[0].origin,
             )
+
+
+def _rows(name: str, args: Args, owner: Tensor | None) -> bool:
+    """Whether a split gives one part for each row or step of the input: `x.unbind()`, `x.split(1)`."""
+    rest = args.pos[0 if owner is not None else 1 :]
+    if name == "unbind":
+        first = rest[0] if rest else args.kw.get("dim")
+    elif name == "split" and rest and isinstance(rest[0], Const) and rest[0].value == 1:
+        first = rest[1] if len(rest) > 1 else args.kw.get("dim")
+    else:
+        return False
+    return first is None or isinstance(first, Const) and first.value in (0, 1)
 
 
 def _mask_name(node: cst.CSTNode) -> bool:

@@ -57,6 +57,8 @@ class Core:
         self.steps = 0
         self.frame: Frame = None  # type: ignore[assignment]  # set by `inside` before anything is walked
         self._module_values: dict[tuple[int, str], Value] = {}
+        self.sized_mark: Event | None = None
+        """The source of sizes that depend on data."""
         self.tracked: dict[tuple[int, str], Event | None] = {}
         """State that calls write: (owner, name) -> the event of its reads. An entry that writes is walked twice."""
 
@@ -114,7 +116,7 @@ class Core:
         src = sources(value)
         if src and not self.muted:
             for event in src:
-                if not any(u.kind == kind and u.node is node for u in event.uses):
+                if event.kind != "data-size" and not any(u.kind == kind and u.node is node for u in event.uses):
                     event.uses.append(Use(kind, node, self.frame.piece, self.frame.function))
 
     def track(self, owner: int, name: str, value: Value, node: cst.CSTNode) -> Value:
@@ -304,8 +306,8 @@ class Core:
                     option.hypothesis.contradicted = True  # a bare `if argument:` is a flag or an optional
                     continue
                 sure = CERTAIN if value is option else self.mixed(value)
-                if any(isinstance(v, Const) and v.soft and v.value is not None for v in options(value)):
-                    sure = POSSIBLE  # the default decides, and no tensor
+                if any(isinstance(o, Const) and o.soft for o in options(value)):
+                    sure = POSSIBLE  # the default decides (`if mask:` with None), and no tensor
                 self.emit(
                     "branch",
                     node,
@@ -318,7 +320,10 @@ class Core:
                     **facts,
                 )
             elif isinstance(option, Scalar) and option.origin in ("size", "rank", "grad", "data", "random", "state"):
-                self.emit("branch", node, option, sub=option.origin, form=form, test_kind=option.origin, **facts)
+                sized = any(event.kind == "data-size" for event in option.src)
+                self.emit(
+                    "branch", node, option, sub=option.origin, form=form, test_kind=option.origin, sized=sized, **facts
+                )
         use = "raise" if facts.get("raises_only") else form if form in ("assert",) else "branch"
         self.use(value, use, node)
 
@@ -348,6 +353,12 @@ class Core:
         for option in options(value):
             if isinstance(option, Tensor) and option.hypothesis is not None:
                 option.hypothesis.confirmed = True
+
+    def hint(self, value: Value) -> None:
+        """A use that points to a tensor without proving one."""
+        for option in options(value):
+            if isinstance(option, Tensor) and option.hypothesis is not None:
+                option.hypothesis.hinted = True
 
     def contradict(self, value: Value) -> None:
         """A use that tensors do not have."""
