@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("package")]  # they share what is built
 
 
 def sh(*command: str | Path, cwd: Path, ok: bool = True) -> subprocess.CompletedProcess[str]:

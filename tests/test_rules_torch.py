@@ -21,6 +21,7 @@ from tsdyn_lint.rulebook import Example, Rule, RuleBook, load_rules
 from tsdyn_lint.verify.observe import Answer, Dynamo, Export, Fault, Recompiles, Script, Trace
 from tsdyn_lint.verify.probe import observations, probe_files
 
+pytestmark = pytest.mark.xdist_group("pages on torch")  # one process makes the blocks' results for all
 TORCH = (int(importlib.metadata.version("torch").split(".")[0]), int(importlib.metadata.version("torch").split(".")[1]))
 PROBES = ("eager", "dynamo", "recompile", "script", "trace", "export")
 SETTLED = 3
