@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import translate
 from typing import Any
 
@@ -16,9 +16,11 @@ from tsdyn_lint.infer.events import CONFIDENCE, Event, Step
 from tsdyn_lint.infer.settings import CompileSettings
 from tsdyn_lint.parse import Piece
 from tsdyn_lint.rulebook import Rule, RuleBook
+from tsdyn_lint.torchdata.load import TorchData, load
 
 DEFAULTS = CompileSettings()
 _SHOWN = 60
+_CALLS = frozenset({"call", "method"})
 _EMPTY = cst.Module([])
 
 
@@ -71,6 +73,7 @@ class Matcher:
         compiled: CompileSettings = DEFAULTS,
     ) -> Iterator[Finding]:
         """What the rules say of the events, for these engines, this torch and the way the project compiles."""
+        data = load(version)
         for event in events:
             if not event.judged:
                 continue
@@ -85,8 +88,28 @@ class Matcher:
                 hit = verdict.engines & event.engines & engines
                 if Engine.DYNAMO in hit and compiled.captures(event):
                     hit -= {Engine.DYNAMO, Engine.RECOMPILE}
+                hit -= _mended(event, data)
                 if hit:
-                    yield _finding(event, rule, verdict, hit, compiled)
+                    yield _renamed(_finding(event, rule, verdict, hit, compiled), event, data)
+
+
+def _renamed(finding: Finding, event: Event, data: TorchData) -> Finding:
+    """The finding with the id that this torch gives, where it is not the one that the page was written with."""
+    other = data.renamed(str(event.facts.get("target", ""))) if event.kind in _CALLS and finding.gb else None
+    return replace(finding, gb=(other,)) if other else finding
+
+
+def _mended(event: Event, data: TorchData) -> frozenset[Engine]:
+    """Captures that stumble over this in the version the rules were written for, but not in this one."""
+    if event.kind in _CALLS:
+        branches = any(use.kind in ("branch", "while", "if") for use in event.uses)  # the break is then at the branch
+        traced = not branches and data.mended(str(event.facts.get("target", "")))
+        return frozenset({Engine.DYNAMO}) if traced else frozenset()
+    if event.kind == "write" and event.facts["owner"] == "global" and not event.facts.get("reads"):
+        counted = event.facts["form"] == "augment" and "container" not in event.facts
+        fine = counted and "recompile" not in data.verdicts("global-counter")
+        return frozenset({Engine.RECOMPILE}) if fine else frozenset()
+    return frozenset()
 
 
 def matcher(rulebook: RuleBook) -> Matcher:

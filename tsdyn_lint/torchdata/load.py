@@ -116,6 +116,15 @@ class TorchData:
         """The GB id of the break that calling `qualname` gives, where it was measured or is implied."""
         return (self._dynamo(qualname) or "").partition(" ")[2] or None
 
+    def mended(self, qualname: str) -> bool:
+        """Whether this version traces a call at which the base version, which the rules were written for, breaks."""
+        return self.dynamo_call(qualname) == "trace" and load(BASE).dynamo_call(qualname) in ("skip", "refuse")
+
+    def renamed(self, qualname: str) -> str | None:
+        """The GB id of the break at a call, where the base version gives another id."""
+        found = self.dynamo_gb(qualname)
+        return found if found != load(BASE).dynamo_gb(qualname) else None
+
     def differs(self, name: str) -> tuple[Mapping[str, str], ...]:
         """Rows of a construct or name whose verdict changed between versions: engine, verdict, since, until
         (exclusive), gb."""
