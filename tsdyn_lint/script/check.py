@@ -25,7 +25,8 @@ def script_events(
     """One event a problem. An internal error costs its entry point and is told to `fail`."""
     compiler = Compiler(program, load(version))
     for module in program.linted:
-        scripted = {c.name for c in captures(module) if Engine.SCRIPT in c.engines}
+        scripts = "jit.script" in module.tree.text
+        scripted = {c.name for c in captures(module) if Engine.SCRIPT in c.engines} if scripts else set()
         for entry in entries(program, module):
             compiler.entry = entry.name
             compiler.stack.clear()

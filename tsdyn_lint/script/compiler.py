@@ -360,6 +360,9 @@ class Compiler:
             return ("maybe-attribute", {"name": name, "cls": inst.name})
         if name == "training":
             return V(t.BOOL)
+        if name.startswith("__") and not name.endswith("__"):
+            # Python mangles the name on the instance, and the compiler does not
+            return ("missing-attribute", {"name": name, "cls": inst.name, "why": "a private name"})
         if name in inst.attrs:
             return self._instance_attribute(inst, name, inst.attrs[name])
         if inst.children is not None and name in inst.children:

@@ -13,7 +13,7 @@ from tsdyn_lint.parse import Piece
 from tsdyn_lint.resolve import Function
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.compiler import CERTAIN, LIKELY, POSSIBLE, Compiler
-from tsdyn_lint.script.pyvalues import Cls, Const, Ext, Fn, Inst, Lam, Map, Mod, Obj, Py, Seq, Ten, Unk
+from tsdyn_lint.script.pyvalues import Cls, Const, Ext, Fn, Inst, Lam, Map, Mod, Obj, Py, Seq, Ten, Unk, literal
 from tsdyn_lint.script.sugar import MISSING, REFUSED, UNKNOWN, V
 
 _OPERATORS: dict[type, str] = {
@@ -204,13 +204,13 @@ class Expressions:
     # --- literals
 
     def _integer(self, node: cst.Integer) -> V:
-        return V(t.INT, const=node.evaluated_value)
+        return V(t.INT, const=literal(node.value))
 
     def _float(self, node: cst.Float) -> V:
-        return V(t.FLOAT, const=node.evaluated_value)
+        return V(t.FLOAT, const=literal(node.value))
 
     def _string(self, node: cst.SimpleString) -> V:
-        return V(t.STR, const=node.evaluated_value)
+        return V(t.STR, const=literal(node.value))
 
     def _concatenated(self, node: cst.ConcatenatedString) -> V:
         return V(t.STR)
@@ -475,7 +475,7 @@ class Expressions:
             element = a.args[0] if a.kind == "List" else b.args[0]
             other = b if a.kind == "List" else a
             fits = all(t.is_subtype(x, element) for x in other.args) if other.kind == "Tuple" else t.same(a, b)
-            if t.has_unknown(a) or t.has_unknown(b):
+            if t.has_unknown(element):
                 return UNKNOWN
             return (
                 V(t.List(element))

@@ -32,6 +32,7 @@ from tsdyn_lint.script.pyvalues import (
     Ten,
     Unk,
     join,
+    literal,
     static_type,
 )
 
@@ -581,7 +582,7 @@ class Builder:
 
     def _literal(self, node: Any, frame: Frame) -> Py:
         try:
-            return Const(node.evaluated_value)
+            return Const(literal(node.value))
         except Exception:
             return Unk()
 
