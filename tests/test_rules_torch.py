@@ -71,7 +71,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
     """Block name -> the worker's result, for the blocks whose tests were selected."""
     folder = tmp_path_factory.mktemp("pages")
     selected = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
-    chosen = [params["case"] for params in selected if "case" in params]
+    chosen = [params["case"] for params in selected if isinstance(params.get("case"), Case)]
     files = []
     for case in chosen:
         path = folder / f"{case.name.replace('-', '_')}.py"
