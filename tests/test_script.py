@@ -41,7 +41,7 @@ def forward(body: str, signature: str = "self, x", init: str = "pass") -> list[s
     [
         ("y = x + 1\ny = x.size(0)\nreturn y", []),
         ("y = None\nif x.sum() > 0:\n    y = x\nreturn y", ["3:rebind"]),
-        ("if x.sum() > 0:\n    y = x\nreturn y", ["3:undefined"]),
+        ("if x.sum() > 0:\n    y = x\nreturn y", ["1:undefined"]),
         ("for i in range(3):\n    y = x\nreturn y", ["3:loop-only"]),
         ("b, c = x.shape\nreturn x.view(c, b)", []),
         ("a, b = x\nreturn a", ["1:unpack"]),

@@ -508,14 +508,14 @@ class Body(Expressions):
             b = other.get(name) or self.find(name)
             if a is None or b is None:
                 where = "true" if a is None else "false"
-                target[name] = V(t.UNKNOWN, error=("undefined", {"name": name, "branch": where}))
+                target[name] = V(t.UNKNOWN, error=("undefined", {"name": name, "branch": where, "at": node.test}))
                 continue
             if a.error or b.error:
                 target[name] = a if a.error else b
                 continue
-            target[name] = self._merge(name, a, b)
+            target[name] = self._merge(name, a, b, node)
 
-    def _merge(self, name: str, a: V, b: V) -> V:
+    def _merge(self, name: str, a: V, b: V, node: cst.If) -> V:
         if a is b:
             return a
         if a.type is None or b.type is None:
@@ -532,7 +532,13 @@ class Body(Expressions):
                 t.UNKNOWN,
                 error=(
                     "branch-types",
-                    {"name": name, "then": str(a.type), "other": str(b.type), "confidence": confidence},
+                    {
+                        "name": name,
+                        "then": str(a.type),
+                        "other": str(b.type),
+                        "confidence": confidence,
+                        "at": node.test,
+                    },
                 ),
             )
         const = a.const if a.const is b.const else MISSING

@@ -168,8 +168,9 @@ class Expressions:
                 cause, facts = found.error
                 facts = dict(facts)
                 confidence = facts.pop("confidence", CERTAIN)
-                self.fail(cause, node, confidence, **facts)
-                return UNKNOWN
+                # torch names the `if` that gives the name no type, or none at all
+                self.fail(cause, facts.pop("at", node), confidence, **facts)
+                return REFUSED
             return found
         if name == "None":
             return V(t.NONE, const=None)
@@ -1103,6 +1104,8 @@ class Expressions:
         if not isinstance(first, cst.Index):
             return UNKNOWN
         index = self.expr(first.value)
+        if py.container == "ParameterList":
+            return V(t.TENSOR)
         if py.container in ("ModuleDict", "ParameterDict"):
             if not isinstance(index.const, str):
                 return self.fail("container-index", node, name=self.source(node.value), kind=py.container)

@@ -27,7 +27,7 @@ WORDS: dict[str, str] = {
     "global": "`{name}` is a global {type}: TorchScript does not close over module-level values; pass it in, or make it a Final attribute",
     "global-attribute": "`{name}` reads from a global Python object ({type}), which TorchScript does not know",
     "undefined-name": "`{name}` is not defined",
-    "undefined": "`{name}` is not defined in the {branch} branch of the `if` before",
+    "undefined": "`{name}` is read later, and is not defined in the {branch} branch of this `if`",
     "loop-only": "`{name}` is defined in a loop only, and TorchScript ends its scope there",
     "uncompilable-function": "TorchScript cannot compile `{name}`: {why}",
     "foreign-call": "TorchScript cannot call `{name}`",
