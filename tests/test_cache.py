@@ -82,8 +82,8 @@ def test_nothing_changed_nothing_judged(package: Project, judged: list[set[str]]
 def test_an_edit_judges_the_file_and_what_reads_it(package: Project, judged: list[set[str]]) -> None:
     check(package)
     judged.clear()
-    package.write("pkg/filler1.py", "import torch\n\n\ndef forward(x):\n    print(x.sum())\n    return x\n")
-    assert ("filler1.py", "TSD301", 5) in check(package)
+    package.write("pkg/filler1.py", OTHER.replace("return x", "print(x)"))
+    assert ("filler1.py", "TSD301", 9) in check(package)
     assert judged[0] == {"filler1.py"}
     judged.clear()
     package.write("pkg/helper.py", HELPER.replace("print(x)", "print(x, 1)"))

@@ -104,7 +104,7 @@ def place(row: int, column: int) -> dict[str, Any]:
 
 def test_diagnostics_follow_the_buffer(editor: Editor) -> None:
     (found,) = editor.open(MODEL)
-    assert (found["code"], found["source"], found["severity"]) == ("TSD301", "tsdyn-lint", 1)
+    assert (found["code"], found["source"], found["severity"]) == ("TSD301", "tsdyn-lint", 2)
     assert found["range"] == {"start": place(6, 8), "end": place(6, 21)}
     assert "dynamo" in found["data"]["engines"]
     change = {"text": MODEL.replace("print('字', x)", "return x")}
