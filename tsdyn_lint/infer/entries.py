@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import libcst as cst
 
@@ -49,8 +50,18 @@ class Capture:
     fullgraph: bool = False
 
 
+_FOUND: WeakKeyDictionary[Module, list[Capture]] = WeakKeyDictionary()
+
+
 def captures(module: Module) -> list[Capture]:
-    """The capture calls and decorators of a file, wherever they stand."""
+    """The capture calls and decorators of a file, wherever they stand; looked for once."""
+    found = _FOUND.get(module)
+    if found is None:
+        found = _FOUND[module] = _captures(module)
+    return found
+
+
+def _captures(module: Module) -> list[Capture]:
     syntax = module.tree.syntax
     if syntax is None or not may_capture(module.tree.text.encode()):
         return []
