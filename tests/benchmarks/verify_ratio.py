@@ -8,10 +8,13 @@ probes. Printed: both in seconds, their ratio, and what a target takes beyond ea
 from __future__ import annotations
 
 import contextlib
+import io
+import logging
 import statistics
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +31,7 @@ from tsdyn_lint.verify.probes import load as load_probe  # noqa: E402
 from tsdyn_lint.verify.probes.subject import Subject  # noqa: E402
 from tsdyn_lint.verify.worker import preload  # noqa: E402
 
-COUNT = 12
+COUNT = 16
 
 
 def bare(subject: Subject) -> float:
@@ -44,7 +47,7 @@ def bare(subject: Subject) -> float:
     for step in steps:
         model, call = subject.fresh(), subject.example.copy()
         begin = time.process_time()
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
             step(model, call)
         total += time.process_time() - begin
     torch._dynamo.reset()
@@ -56,18 +59,19 @@ def confirm(subject: Subject) -> dict[str, float]:
     seconds = {}
     for name in PROBES:
         begin = time.process_time()
-        load_probe(name)(subject)
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            load_probe(name)(subject)
         seconds[name] = time.process_time() - begin
     return seconds
 
 
 def page_files(folder: Path) -> list[Path]:
-    """Examples of the first pages, as files."""
+    """Examples and fixed examples of some pages, as files: what breaks and what does not."""
     files = []
     for rule in list(load_rules())[::4]:
-        for example in rule.examples[:1]:
-            if rule.is_about_captures and not example.fixed:
-                files.append(folder / f"{rule.code}.py")
+        for number, example in enumerate(rule.examples[:2]):
+            if rule.is_about_captures:
+                files.append(folder / f"{rule.code}_{'fixed' if example.fixed else number}.py")
                 files[-1].write_text(example.code, encoding="utf-8")
     return files[:COUNT]
 
@@ -75,6 +79,8 @@ def page_files(folder: Path) -> list[Path]:
 def main() -> None:
     """Measure and print a line a file, then the medians."""
     preload()
+    logging.getLogger("torch").setLevel(logging.CRITICAL)
+    warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         files = list(map(Path, sys.argv[1:])) or page_files(Path(folder))
         ratios, beyond = [], []
@@ -85,7 +91,7 @@ def main() -> None:
             ratios.append(whole / plain)
             beyond.append(whole - probes["eager"])
             detail = " ".join(f"{name} {seconds:.2f}" for name, seconds in probes.items())
-            print(f"{file.name:<12} bare {plain:.2f} s, confirm {whole:.2f} s, ratio {ratios[-1]:.1f} ({detail})")
+            print(f"{file.name:<16} bare {plain:.2f} s, confirm {whole:.2f} s, ratio {ratios[-1]:.1f} ({detail})")
     print(f"median ratio {statistics.median(ratios):.2f}, median beyond eager {statistics.median(beyond):.2f} s")
 
 

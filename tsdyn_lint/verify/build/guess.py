@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
+
+SMALL = 4
+LISTED = 4
+"""Items of a list that is made up."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,28 @@ class StandIn(nn.Module):  # type: ignore[misc]
         return x
 
 
+class Loose(int):
+    """A small number of a configuration that may turn out to be a list of numbers, or a group of settings."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return getattr(self, key) if isinstance(key, str) else int(self)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter([int(self)] * LISTED)
+
+    def __len__(self) -> int:
+        return LISTED
+
+    def __contains__(self, item: object) -> bool:
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        recipe = by_name(name, int(self))
+        return Loose(self) if recipe is None or type(recipe.plain) is int else recipe.make()
+
+
 class Settings:
     """A configuration object: any attribute or key holds a small value that suits its name."""
 
@@ -56,6 +82,7 @@ class Settings:
             raise AttributeError(name)
         recipe = by_name(name, self._size)
         value = self._size if recipe is None else recipe.make()
+        value = Loose(value) if type(value) is int else value
         self.__dict__[name] = value
         return value
 
@@ -80,7 +107,6 @@ FACTORY = Recipe(lambda: _factory, "<a function that makes a module>")
 RELU_CLASS = Recipe(lambda: nn.ReLU, "torch.nn.ReLU")
 RELU = Recipe(nn.ReLU, "torch.nn.ReLU()")
 BATCH_NORM = Recipe(lambda: nn.BatchNorm2d, "torch.nn.BatchNorm2d")
-SMALL = 4
 
 _NAMES: tuple[tuple[str, Any], ...] = (
     (r"(^|_)eps(ilon)?$", 1e-5),
@@ -100,7 +126,7 @@ _NAMES: tuple[tuple[str, Any], ...] = (
     (r"vocab|num_?emb|n_?token|n_?words|num_?word|dict|max_?len|seq_?len|num_entit|n_user|n_item|max_pos"
      r"|block_size", 16),
     (r"img|image|resol|height|width|input_size$|crop|size_hw", 32),
-    (r"layers$|channels_list|dims$|sizes$|features_list|blocks$|channels$.*list|hidden_units", [SMALL] * 4),
+    (r"layers$|channels_list|dims$|sizes$|features_list|blocks$|channels$.*list", [SMALL] * 4),
     (r"device", "cpu"),
     (r"dim|chan|feat|hid|plane|size|units|width|nc|nf|class|^c\d?$|^d$|^n|_in$|_out$|^in|^out|filters|num|embed"
      r"|model|len", SMALL),

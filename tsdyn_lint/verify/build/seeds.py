@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ INTEGERS = re.compile(
     r"|sentences?|users?|items?|seq|src|tgt|trg)$"
 )
 DEPTH = 4
+WITH_OPTIONAL = 3
 GENERAL: tuple[Spec, ...] = (
     floats(4, 4, 4, 4), floats(2, 3, 64, 64), floats(4, 4, 4), floats(4, 4), Spec("i", (4, 4)), floats(4),
     listed(4, floats(4, 4, 4, 4)), floats(1, 4, 16, 16, 16), floats(4, 1, 4, 4), floats(2, 1, 28, 28),
@@ -26,17 +28,21 @@ GENERAL: tuple[Spec, ...] = (
 
 
 def parameters(function: Callable[..., Any], bound: bool) -> list[inspect.Parameter]:
-    """The required parameters (`bound`: after `self`); one tensor where it takes whatever comes."""
+    """Parameters without a default (`bound`: after `self`), then those that default to None.
+
+    One tensor where it takes whatever comes.
+    """
     try:
         found = list(inspect.signature(function).parameters.values())[int(bound) :]
     except (TypeError, ValueError):
         return []
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
     required = [p for p in found if p.default is p.empty and p.kind in kinds]
+    optional = [p for p in found if p.default is None and p.kind in kinds]
     if not required and (any(p.kind is p.VAR_POSITIONAL for p in found) or any(p.kind in kinds for p in found)):
         first = next((p for p in found if p.kind in kinds), None)
         return [first or inspect.Parameter("x", inspect.Parameter.POSITIONAL_ONLY)]
-    return required
+    return required + optional if required else required
 
 
 def layer_input(layer: nn.Module) -> Spec | None:
@@ -133,6 +139,16 @@ def function_seeds(function: Callable[..., Any]) -> Iterator[Specs]:
 
 
 def _seeds(
+    wanted: list[inspect.Parameter], uses: defaultdict[str, Use], known: dict[str, Spec], first: Spec
+) -> Iterator[Specs]:
+    """Required parameters alone, likeliest first; then with those that default to None, which some code needs."""
+    required = [p for p in wanted if p.default is p.empty] or wanted[:1]
+    yield from _guesses(required, uses, known, first)
+    if len(wanted) > len(required):
+        yield from itertools.islice(_guesses(wanted, uses, known, first), WITH_OPTIONAL)
+
+
+def _guesses(
     wanted: list[inspect.Parameter], uses: defaultdict[str, Use], known: dict[str, Spec], first: Spec
 ) -> Iterator[Specs]:
     anchor = next((known[p.name] for p in wanted if p.name in known), first)

@@ -33,8 +33,15 @@ def probe(subject: Subject) -> Script:
     if error is not None:
         errors, complete = _all_errors(subject, function, error)
         return Script(False, errors, complete)
-    answers = agreement(subject).answers(compiled, never)
+    with unoptimised():
+        answers = agreement(subject).answers(compiled, never)
     return Script(True, (), True, answers, _run_error(compiled, subject) if _any(answers, "raises") else None)
+
+
+def unoptimised() -> contextlib.AbstractContextManager[Any]:
+    """TorchScript without its optimiser, which rewrites the code on the second call: time that no answer needs."""
+    switch: Any = getattr(torch.jit, "optimized_execution", None)
+    return switch(False) if switch is not None else contextlib.nullcontext()
 
 
 def compile_script(function: Any, project: Project) -> tuple[Any, Fault | None]:

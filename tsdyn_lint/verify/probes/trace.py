@@ -15,6 +15,7 @@ from tsdyn_lint.verify.probes.available import lacking
 from tsdyn_lint.verify.probes.coverage import Coverage
 from tsdyn_lint.verify.probes.dynamo import uncompiled
 from tsdyn_lint.verify.probes.places import fault, shorten
+from tsdyn_lint.verify.probes.script import unoptimised
 from tsdyn_lint.verify.probes.subject import Call, Subject, seed
 
 
@@ -33,7 +34,8 @@ def probe(subject: Subject) -> Trace:
                 traced = _trace(function, call)
         except Exception as error:
             return Trace(False, fault(error, subject.project), _warned(caught, subject), lines=coverage.lines)
-    answers = agreement(subject).answers(_adapted(traced, function), never)
+    with unoptimised():
+        answers = agreement(subject).answers(_adapted(traced, function), never)
     return Trace(True, None, _warned(caught, subject), answers, coverage.lines)
 
 
