@@ -1,15 +1,17 @@
 """What the confirm stage costs beside a bare script: `python tests/benchmarks/verify_ratio.py [FILE...]`.
 
-For each file with an `example` (the rule pages' blocks by default) one process that has imported torch makes a bare
-run: eager, `torch.compile` with a no-op backend, script, trace and export, once each. The same process then runs all
-probes. Printed: both in seconds, their ratio, and what a target takes beyond eager.
+For each file with an `example` (blocks of the rule pages by default) a process forked from one that has imported torch
+makes a bare run: eager, `torch.compile` with a no-op backend, script, trace and export, once each. Another process
+forked from the same one runs all probes. Printed: processor seconds of both, their ratio, and what is beyond eager.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import json
 import logging
+import os
 import statistics
 import sys
 import tempfile
@@ -65,6 +67,19 @@ def confirm(subject: Subject) -> dict[str, float]:
     return seconds
 
 
+def forked(measure: Callable[[], dict[str, float]]) -> dict[str, float]:
+    """What a child process measures, as a worker's child would."""
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        os.write(writing, json.dumps(measure()).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as stream:
+        told: dict[str, float] = json.loads(stream.read())
+    os.wait()
+    return told
+
+
 def page_files(folder: Path) -> list[Path]:
     """Examples and fixed examples of some pages, as files: what breaks and what does not."""
     files = []
@@ -85,8 +100,8 @@ def main() -> None:
         files = list(map(Path, sys.argv[1:])) or page_files(Path(folder))
         ratios, beyond = [], []
         for file in files:
-            plain = bare(load(str(file)))
-            probes = confirm(load(str(file)))
+            plain = forked(lambda: {"bare": bare(load(str(file)))})["bare"]  # noqa: B023
+            probes = forked(lambda: confirm(load(str(file))))  # noqa: B023
             whole = sum(probes.values())
             ratios.append(whole / plain)
             beyond.append(whole - probes["eager"])
