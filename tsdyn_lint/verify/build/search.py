@@ -26,7 +26,7 @@ from tsdyn_lint.verify.probes.subject import seed
 TRIES, FIRST_SECONDS, OTHER_SECONDS, ALL_SECONDS, ONE_TRY = 90, 10.0, 5.0, 25.0, 6.0
 GUESS_EVERY = 3
 """Every third try is a new first guess rather than a repair of an old one."""
-LARGEST = 4_000_000
+LARGEST = 20_000_000
 """Elements a made-up tensor may have."""
 
 
