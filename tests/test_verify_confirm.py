@@ -140,6 +140,14 @@ def test_script(seen: Script, row: int, expected: str) -> None:
     assert status(finding(row, Engine.SCRIPT), view(script=seen)) == expected
 
 
+def test_an_error_that_names_no_line_is_the_constructors_too() -> None:
+    text = TEXT.replace("    def forward", "    def __init__(self):\n        self.fc = 1\n\n    def forward")
+    error = ScriptError(Fault("AttributeError", "'WeightNorm' object has no attribute '__name__'"))
+    seen = {"eager": Eager(True, None, {FILE: [10]}), "script": Script(False, (error,), complete=False)}
+    observed = Observed("model:Gate", seen, {}, None, lambda name: Statements(text))
+    assert status(finding(3, Engine.SCRIPT), observed) == "confirmed"
+
+
 SAME, WRONG = Answer("values", "same", "", "values"), Answer("batch 5", "differs", "shape", "sizes")
 
 

@@ -79,10 +79,16 @@ class Observed:
         return bool(rows & set(range(first, last + 1)))
 
     def entered(self, finding: Finding) -> bool:
-        """Whether anything of the function around it ran."""
-        function = self.files(finding.filename).function(finding.start.row)
+        """Whether anything of the function around it ran; for a constructor, anything of its class."""
+        statements = self.files(finding.filename)
+        function = statements.function(finding.start.row)
         rows = self.eager.lines.get(finding.filename, ()) if self.eager else ()
-        return function is not None and any(function[0] < row <= function[1] for row in rows)
+        if function is None:
+            return False
+        if function[2].endswith(".__init__"):  # it ran before the call that is watched
+            kind = function[2].removesuffix("__init__")
+            return any(found[2].startswith(kind) for row in rows if (found := statements.function(row)))
+        return any(function[0] < row <= function[1] for row in rows)
 
     def at(self, site: Site | None, finding: Finding) -> bool:
         """Whether a site is the finding's statement, or one of those it names as related."""
@@ -181,11 +187,11 @@ def _recompile(finding: Finding, seen: Recompiles, observed: Observed) -> Judged
     guards = list(dict.fromkeys(item.guard for item in here))
     if len(guards) >= PER_VALUE:
         return CONFIRMED, f"{len(guards)} recompiles here in {len(seen.calls)} calls, for example on {guards[0]}", None
-    sizes = [item for item in seen.recompiles if item.site is None and _in(function, item.frame, finding)]
-    most = max(Counter(item.frame for item in sizes).values(), default=0)
+    unplaced = [item for item in seen.recompiles if item.site is None and _in(function, item.frame, finding)]
+    most = max(Counter(item.frame for item in unplaced).values(), default=0)
     ran = observed.ran(finding)
-    if ran and by_size(finding.code) and most > SETTLED:
-        return CONFIRMED, f"{most} recompiles on sizes in {len(seen.calls)} calls: {sizes[-1].guard}", None
+    if ran and most > SETTLED:
+        return CONFIRMED, f"{most} recompiles of this function in {len(seen.calls)} calls: {unplaced[-1].guard}", None
     if ran and seen.limit_hit:
         return CONFIRMED, f"the limit of recompiles was reached in {len(seen.calls)} calls", None
     if not ran:
