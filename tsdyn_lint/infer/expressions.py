@@ -150,7 +150,7 @@ class Expressions(Core):
         if path:
             known = self.frame.env.vars.get(path)
             if known is not None:
-                if self.tracked:
+                if self.tracked and path not in self.frame.rebuilt:
                     with self.quietly():
                         owner = self.expr(node.value)
                     return self.track(id(owner), node.attr.value, known, node)

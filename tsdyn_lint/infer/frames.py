@@ -92,3 +92,5 @@ class Frame:
     uncertain: int = 0
     """Depth of branches and loops that may not run, or run more than once: writes inside are weak."""
     yields: list[Value] = field(default_factory=list)
+    rebuilt: set[str] = field(default_factory=set)
+    """Attribute paths that this call has set without looking at what they held: reading them back is no state."""

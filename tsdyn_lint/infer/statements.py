@@ -68,10 +68,18 @@ class Statements(Expressions):
         read_before = self.reads_so_far() if self.tracked else {}
         value = self.expr(node.value)
         for target in node.targets:
+            updates = False
             if self.tracked and isinstance(target.target, cst.Attribute):
-                self.only_updates(target.target.attr.value, read_before)
+                updates = self.only_updates(target.target.attr.value, read_before)
             self.bind(target.target, value)
+            self.note_rebuilt(target.target, not updates)
         return True
+
+    def note_rebuilt(self, target: cst.CSTNode, afresh: bool) -> None:
+        """Whether an attribute now holds something made in this call alone."""
+        path = _path(target)
+        if "." in path:
+            (self.frame.rebuilt.add if afresh else self.frame.rebuilt.discard)(path)
 
     def reads_so_far(self) -> dict[str, set[cst.CSTNode]]:
         """Names of watched state and the places that read it so far."""
@@ -80,11 +88,17 @@ class Statements(Expressions):
             found.setdefault(name, set()).update(event.facts["nodes"] if event is not None else ())
         return found
 
-    def only_updates(self, name: str, before: dict[str, set[cst.CSTNode]]) -> None:
-        """Reads of state in its own update (`self.k = cat(self.k, x)`) are no reads that reach an output."""
+    def only_updates(self, name: str, before: dict[str, set[cst.CSTNode]]) -> bool:
+        """Reads of state in its own update (`self.k = cat(self.k, x)`) are no reads that reach an output.
+
+        Says whether there were any.
+        """
+        found = False
         for (_, known), event in self.tracked.items():
             if known == name and event is not None:
+                found = found or not event.facts["nodes"] <= before.get(name, set())
                 event.facts["nodes"] &= before.get(name, set())
+        return found
 
     def annotated_assign(self, node: cst.AnnAssign) -> bool:
         if node.value is not None:
@@ -103,6 +117,7 @@ class Statements(Expressions):
             else ""
         )
         self.only_updates(name, read_before)
+        self.note_rebuilt(target, False)
         value = self.expr(node.value)
         operator = type(node.operator).__name__.replace("Assign", "")
         if isinstance(target, cst.Subscript) and self.tensor(self.expr(target.value)) is not None:
