@@ -12,7 +12,7 @@ import libcst as cst
 
 from tsdyn_lint.checks import CHECKS, Check, Verdict
 from tsdyn_lint.findings import Engine, Finding, Related, Severity
-from tsdyn_lint.infer.events import CONFIDENCE, Event, Step
+from tsdyn_lint.infer.events import CONFIDENCE, LIKELY, Event, Step
 from tsdyn_lint.infer.settings import CompileSettings
 from tsdyn_lint.parse import Piece
 from tsdyn_lint.rulebook import Rule, RuleBook
@@ -74,6 +74,25 @@ class Matcher:
     ) -> Iterator[Finding]:
         """What the rules say of the events, for these engines, this torch and the way the project compiles."""
         data = load(version)
+        hits = list(self._hits(events, version, compiled, data))
+        eager = {
+            f for event, _, _, hit in hits if Engine.DYNAMO in hit and event.judged >= LIKELY for f in event.skipped
+        }
+        for event, rule, verdict, hit in hits:
+            if event.function in eager:
+                hit -= {Engine.RECOMPILE}  # nothing of it is compiled, so nothing compiles again
+            hit &= engines
+            if hit:
+                yield _renamed(_finding(event, rule, verdict, hit, compiled), event, data)
+
+    def _hits(
+        self,
+        events: Iterable[Event],
+        version: tuple[int, int],
+        compiled: CompileSettings,
+        data: TorchData,
+    ) -> Iterator[tuple[Event, Rule, Verdict, frozenset[Engine]]]:
+        """Each event with each rule that speaks of it, and the captures it breaks."""
         for event in events:
             if not event.judged:
                 continue
@@ -85,12 +104,10 @@ class Matcher:
                 if verdict is None:
                     continue
                 named = True
-                hit = verdict.engines & event.engines & engines
+                hit = verdict.engines & event.engines
                 if Engine.DYNAMO in hit and compiled.captures(event):
                     hit -= {Engine.DYNAMO, Engine.RECOMPILE}
-                hit -= _mended(event, data)
-                if hit:
-                    yield _renamed(_finding(event, rule, verdict, hit, compiled), event, data)
+                yield event, rule, verdict, hit - _mended(event, data)
 
 
 def _renamed(finding: Finding, event: Event, data: TorchData) -> Finding:

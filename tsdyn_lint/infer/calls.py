@@ -233,7 +233,7 @@ class Calls(Statements):
         function, caller = func.function, self.frame
         stack = caller.stack
         if node is not None and not self.muted:
-            stack = (*stack, Step(caller.function, node, caller.piece))
+            stack = (*stack, Step(caller.function, node, caller.piece, caller.blocks[-1] if caller.blocks else ""))
         env = Env(function.module, func.env)
         body, piece = function.body
         frame = Frame(function, piece, env, stack, caller.entry, caller.confidence, engines, repeated=caller.repeated)

@@ -4,6 +4,7 @@ there.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,11 +34,15 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Step:
-    """One call on the way from the entry point: the caller and the call expression in its tree."""
+    """One call on the way from the entry point: the caller and the call expression in its tree.
+
+    `skips`: what keeps Dynamo from resuming after a break in the callee, as in `Event.skips`.
+    """
 
     caller: Function
     node: cst.CSTNode
     piece: Piece
+    skips: str = ""
 
 
 @dataclass(eq=False)
@@ -83,6 +88,13 @@ class Event:
     @property
     def use_kinds(self) -> frozenset[str]:
         return frozenset(u.kind for u in self.uses)
+
+    @property
+    def skipped(self) -> Iterator[Function]:
+        """Functions that run without a graph if Dynamo breaks here."""
+        if self.skips:
+            yield self.function
+        yield from (step.caller for step in self.stack if step.skips)
 
     @property
     def judged(self) -> int:
