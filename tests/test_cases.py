@@ -51,7 +51,7 @@ def _blank(block: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", block[0])
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", list(cases()), ids=lambda case: case.name)
 def test_case(case: Case, tmp_path: Path) -> None:
     sources = []
     for name, code in case.files.items():

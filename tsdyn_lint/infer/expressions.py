@@ -562,11 +562,8 @@ class Expressions(Core):
     def membership(self, left: Value, right: Value, node: cst.CSTNode, positive: bool) -> Value:
         src = sources(left, right)
         tensor = self.tensor(right)
-        if (
-            tensor is not None
-            and self.doubtful(right)
-            and not (isinstance(left, Scalar) or isinstance(left, Const) and not isinstance(left.value, str))
-        ):
+        name = isinstance(left, Const) and isinstance(left.value, str)
+        if tensor is not None and (name or self.doubtful(right) and not isinstance(left, (Scalar, Const))):
             self.contradict(right)
             return Scalar("bool", "unknown", src)
         if tensor is not None:
@@ -804,7 +801,7 @@ class Expressions(Core):
             found = [self.item(o, index, node) for o in owner.options if not (isinstance(o, Const) and o.value is None)]
             return either(found) if found else UNKNOWN
         if isinstance(owner, Tensor):
-            if self.doubtful(owner) and isinstance(index, Const) and isinstance(index.value, str):
+            if isinstance(index, Const) and isinstance(index.value, str):  # no tensor has names
                 self.contradict(owner)
                 if owner.hypothesis is not None:
                     owner.hypothesis.mapping = True

@@ -142,7 +142,7 @@ class Statements(Expressions):
         """`t += v` on a tensor: a literal one built in this call keeps its value between calls of a trace."""
         self.use(value, "arith", node)
         tensor = self.tensor(before)
-        if tensor is not None and tensor.origin == "constant" and not tensor.numpy and self.tensor(value) is not None:
+        if tensor is not None and tensor.literal and not tensor.numpy and self.tensor(value) is not None:
             self.emit("accumulate", node, tensor)
 
     def delete(self, node: cst.Del) -> bool:

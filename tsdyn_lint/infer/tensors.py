@@ -56,6 +56,10 @@ _KEEPS_DTYPE = frozenset(
         "amin new_full"
     ).split()
 )
+# a trace holds what these make of Python values as one tensor, which calls then share; the others are ops of the graph
+_LITERAL_MAKERS = frozenset(
+    {"tensor", "as_tensor", "scalar_tensor", "from_numpy", "Tensor", "FloatTensor", "LongTensor"}
+)
 _CONSTRUCTORS = frozenset(
     (
         "tensor zeros ones empty full arange eye linspace logspace as_tensor scalar_tensor from_numpy "
@@ -444,7 +448,8 @@ class Tensors(Instances):
         )
         if any(t.hypothesis is None or t.hypothesis.confirmed for t in tensors):
             hypothesis = None
-        return Tensor(dtype, rank, origin, numpy, sized, hypothesis)
+        literal = owner is None and origin == "constant" and name in _LITERAL_MAKERS
+        return Tensor(dtype, rank, origin, numpy, sized, hypothesis, literal=literal)
 
     def result_rank(self, name: str, args: Args, owner: Tensor | None, tensors: list[Tensor]) -> int | None:
         if name in _FULL_REDUCTIONS:

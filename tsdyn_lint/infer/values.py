@@ -61,7 +61,7 @@ class Tensor:
 
     `dtype`: bool, int, float or None. `rank`: its number of dimensions where known. `origin`: data (an input or
     computed from one), constant (made of literals), parameter, buffer, random.
-    `data_sized`: its length depends on data.
+    `data_sized`: its length depends on data. `literal`: made from Python values, which a trace holds as one tensor.
     """
 
     dtype: str | None = None
@@ -71,6 +71,7 @@ class Tensor:
     data_sized: bool = False
     hypothesis: Hypothesis | None = None
     intermediate: bool = True
+    literal: bool = False
     src: frozenset[Event] = NONE
 
 
@@ -292,6 +293,7 @@ def _merge(a: Any, b: Any) -> Value | None:
             a.data_sized or b.data_sized,
             a.hypothesis if a.hypothesis is b.hypothesis else None,
             a.intermediate or b.intermediate,
+            a.literal and b.literal,
             a.src | b.src,
         )
     if isinstance(a, Scalar):
@@ -358,7 +360,8 @@ def key(value: Value, depth: int = 3) -> Hashable:
             return id(value)
         return ("c", type(value.value), value.value, value.soft, value.src)
     if isinstance(value, Tensor):
-        return ("t", value.dtype, value.rank, value.origin, value.numpy, value.data_sized, value.hypothesis, value.src)
+        made = (value.origin, value.literal, value.numpy, value.data_sized)
+        return ("t", value.dtype, value.rank, made, value.hypothesis, value.src)
     if isinstance(value, Scalar):
         return ("s", value.type, value.origin, value.src)
     if isinstance(value, Unknown):
