@@ -64,6 +64,8 @@ class Problem:
     confidence: int
     stack: tuple[tuple[Function, cst.CSTNode, Piece], ...]
     entry: str
+    lacking: list[Inst] = field(default_factory=list)
+    """The instances that lack the attribute, where that is the problem."""
 
 
 @dataclass(eq=False)
@@ -104,22 +106,33 @@ class Compiler:
         self, cause: str, node: cst.CSTNode, piece: Piece, function: Function, confidence: int = CERTAIN, **facts: Any
     ) -> None:
         confidence = min(confidence, self.least)
+        inst = facts.pop("inst", None)
         key = (cause, id(node))
-        if key not in self.problems:
-            self.problems[key] = Problem(cause, node, piece, function, facts, confidence, tuple(self.stack), self.entry)
-        elif self.problems[key].confidence < confidence:
-            self.problems[key].confidence = confidence
+        problem = self.problems.get(key)
+        if problem is None:
+            problem = Problem(cause, node, piece, function, facts, confidence, tuple(self.stack), self.entry)
+            self.problems[key] = problem
+        elif problem.confidence < confidence:
+            problem.confidence = confidence
+        if inst is not None:
+            problem.lacking.append(inst)
 
     def settled(self) -> list[Problem]:
-        """The problems; what only an instance with defaults has, where the program makes others, is just possible."""
+        """The problems; an attribute that only instances made up here lack is just possible."""
         for problem in self.problems.values():
-            inst = problem.facts.pop("inst", None)
-            if inst is None or inst.cls is None or inst not in self.builder.defaults:
-                continue
-            others = [i for i in self.builder.made.get(inst.cls, ()) if i not in self.builder.defaults]
-            if others and all(problem.facts["name"] in i.attrs or i.open for i in others):
+            if problem.lacking and all(self._made_up(inst, problem.facts["name"]) for inst in problem.lacking):
                 problem.confidence = POSSIBLE
         return list(self.problems.values())
+
+    def _made_up(self, inst: Inst, name: str) -> bool:
+        """Whether an instance without the attribute proves little: a base that subclasses complete, or one built with
+        defaults where the program's own instances have it."""
+        if inst.cls is None or inst not in self.builder.defaults:
+            return False
+        if self.program.has_subclasses(inst.cls):
+            return True
+        others = [i for i in self.builder.made.get(inst.cls, ()) if i not in self.builder.defaults]
+        return bool(others) and all(name in i.attrs or i.open for i in others)
 
     # --- entries
 
@@ -543,7 +556,7 @@ class Compiler:
                 return V(CONST_TYPES.get(type(value.value), t.UNKNOWN), const=value.value)
             return V(t.UNKNOWN)
         if not member.values:
-            return ("missing-attribute", {"name": name, "cls": inst.name, "why": "declared, never set"})
+            return ("missing-attribute", {"name": name, "cls": inst.name, "why": "declared, never set", "inst": inst})
         return ("class-attribute", {"name": name, "cls": inst.name})
 
     def _external_attribute(self, inst: Inst, name: str) -> V | tuple[str, dict[str, Any]]:
@@ -590,7 +603,7 @@ class Compiler:
             return V(py=Ext(f"torch.nn.{inst.container}.{name}"), word="container-view")
         if name in _MODULE_METHODS:
             return V(py=Ext(f"torch.nn.Module.{name}"), word="module-method")
-        if inst.open:
+        if inst.open or (inst.container and inst.children is None):
             return V(t.UNKNOWN)
         return ("missing-attribute", {"name": name, "cls": inst.name, "why": "", "inst": inst})
 

@@ -179,10 +179,8 @@ class Builder:
                 self.call_function(init, args, kwargs, inst, soft=not complete, missing_ok=True)
             elif inst.external:
                 self._external_init(inst, args, kwargs)
-        except TooMuch:
-            inst.open = True
-        except _Stop:
-            pass
+        except (TooMuch, _Stop):
+            inst.open = True  # it raises on what is known of its arguments: others get further
         finally:
             self._building.pop()
         if key is not None:
