@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("torch")
 
 from tsdyn_lint.verify.probe import observations, probe_files
+from tsdyn_lint.verify.probes.places import Project
 
 GATE = """\
 import torch
@@ -115,6 +116,18 @@ def test_a_branch_on_a_tensor_breaks_where_it_stands(seen: dict[str, Any]) -> No
     assert dynamo.ok and rows(dynamo.breaks) == [6]
     assert dynamo.breaks[0].gb == "GB0170" and dynamo.breaks[0].reason == "Data-dependent branching"
     assert all(site.filename.endswith("gate.py") for site in dynamo.breaks[0].stack if site.function == "forward")
+
+
+def test_code_made_from_a_string_is_no_file_of_the_project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Project((str(tmp_path),)).has("model.py") and not Project((str(tmp_path),)).has("<string>")
+
+
+def test_each_line_is_known_by_the_graph_it_fell_into(seen: dict[str, Any]) -> None:
+    dynamo = seen["gate"]["dynamo"]
+    assert dynamo.graphs == 2
+    assert [list(graph.lines.values()) for graph in dynamo.captured] == [[[6]], [[7]]]
+    assert [graph.ops for graph in dynamo.captured] == [2, 1] and dynamo.ops == 3
 
 
 def test_a_break_in_with_skips_the_frame(seen: dict[str, Any]) -> None:

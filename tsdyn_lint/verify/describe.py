@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tsdyn_lint.findings import Finding
 from tsdyn_lint.verify.confirm import Observed
-from tsdyn_lint.verify.observe import Answer, Dynamo, Export, Fault, Recompiles, Script, Site, Trace
+from tsdyn_lint.verify.observe import Answer, Dynamo, Eager, Export, Fault, Recompiles, Script, Site, Trace
 from tsdyn_lint.verify.spawn import Result
 from tsdyn_lint.verify.target import Target
 
@@ -26,7 +26,7 @@ def describe(target: Target, result: Result, observed: Observed, findings: Seque
         "kwargs": about.get("kwargs", {}),
         "synthesised": bool(about.get("synthesised", target.found)),
         "lines_reached": lines_reached(observed, findings),
-        "eager": {"ok": eager.ok, "error": _fault(eager.error)} if eager else {"ok": False, "error": None},
+        "eager": _eager(eager),
         "dynamo": _dynamo(observed, findings),
         "script": _script(observed.seen.get("script")),
         "trace": _trace(observed.seen.get("trace")),
@@ -76,6 +76,16 @@ def _fault(fault: Fault | None) -> dict[str, Any] | None:
     return None if fault is None else {**_place(fault.site), "message": f"{fault.type}: {fault.message}"}
 
 
+def _lines(rows: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
+    return [{"filename": name, "rows": list(found)} for name, found in rows.items()]
+
+
+def _eager(seen: Eager | None) -> dict[str, Any]:
+    if seen is None:
+        return {"ok": False, "error": None, "lines": []}
+    return {"ok": seen.ok, "error": _fault(seen.error), "lines": _lines(seen.lines)}
+
+
 def _dynamo(observed: Observed, findings: Sequence[Finding]) -> dict[str, Any] | None:
     seen = observed.seen.get("dynamo")
     if not isinstance(seen, Dynamo):
@@ -87,6 +97,7 @@ def _dynamo(observed: Observed, findings: Sequence[Finding]) -> dict[str, Any] |
         "error": _fault(seen.error),
         "graphs": seen.graphs,
         "ops": seen.ops,
+        "captured": [{"ops": graph.ops, "lines": _lines(graph.lines)} for graph in seen.captured],
         "breaks": [
             {
                 **_place(item.site), "gb": item.gb, "reason": item.reason, "frame_skipped": item.frame_skipped,

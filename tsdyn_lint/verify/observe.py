@@ -85,6 +85,14 @@ class SkippedFrame:
 
 
 @dataclass(frozen=True)
+class Graph:
+    """One captured graph: how many operations it holds, and the rows of project files that they come from."""
+
+    ops: int
+    lines: dict[str, list[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Dynamo:
     """`torch.compile` with a backend that changes nothing. `ok` is false only where it raised."""
 
@@ -97,6 +105,8 @@ class Dynamo:
     answers: tuple[Answer, ...] = ()
     lifted: dict[str, list[Site]] = field(default_factory=dict)
     """Which breaks go away under a switch of torch (`capture_scalar_outputs`, ...): the proof of a fix."""
+    captured: tuple[Graph, ...] = ()
+    """The graphs of the example call, in the order in which they were captured."""
     unavailable: str | None = None
 
 

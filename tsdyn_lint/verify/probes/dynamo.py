@@ -10,10 +10,10 @@ from typing import Any
 import torch
 import torch._dynamo
 
-from tsdyn_lint.verify.observe import Answer, Break, Dynamo, Fault, Site
+from tsdyn_lint.verify.observe import Answer, Break, Dynamo, Fault, Graph, Site
 from tsdyn_lint.verify.probes.agreement import Agreement, never
 from tsdyn_lint.verify.probes.available import lacking
-from tsdyn_lint.verify.probes.places import Project, fault
+from tsdyn_lint.verify.probes.places import Project, fault, frames_in
 from tsdyn_lint.verify.probes.subject import Subject, invoke
 from tsdyn_lint.verify.probes.tap import Tap
 
@@ -25,17 +25,30 @@ SWITCHES: dict[str, dict[str, Any]] = {
 
 
 class Graphs:
-    """A backend that runs the graph as it is and counts."""
+    """A backend that runs the graph as it is, and keeps what it was made of."""
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.ops = 0
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self.captured: list[Graph] = []
+
+    @property
+    def count(self) -> int:
+        return len(self.captured)
 
     def __call__(self, graph: torch.fx.GraphModule, inputs: list[Any], **_: Any) -> Callable[..., Any]:
-        self.count += 1
-        self.ops += sum(node.op.startswith("call") for node in graph.graph.nodes)
+        self.captured.append(self._described(graph))
         forward: Callable[..., Any] = graph.forward
         return forward
+
+    def _described(self, graph: torch.fx.GraphModule) -> Graph:
+        """A node's stack is text, outermost frame first: the calls that led to it are lines of the graph too."""
+        rows: dict[str, set[int]] = {}
+        calls = [node for node in graph.graph.nodes if node.op.startswith("call")]
+        for text in {node.stack_trace for node in calls if node.stack_trace}:
+            for site in frames_in(text):
+                if self._project.has(site.filename):
+                    rows.setdefault(site.filename, set()).add(site.row)
+        return Graph(len(calls), {name: sorted(found) for name, found in rows.items()})
 
 
 def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,17 +84,17 @@ def probe(subject: Subject) -> Dynamo:
     alone = Subject(subject.make, subject.example, subject.project, reset=subject.reset)
     eager = Agreement(alone)
     answers: tuple[Answer, ...] = ()
-    graphs = Graphs()
+    graphs = Graphs(subject.project)
     with clean():
         tap, error, compiled = compile_once(subject, graphs)
-        count, ops = graphs.count, graphs.ops
+        captured = tuple(graphs.captured)
         if error is None:
             answers = eager.answers(compiled, never)
     breaks = distinct(tap.breaks, subject.project)
     lifted = {name: _lifted(subject, breaks, config) for name, config in SWITCHES.items()} if breaks else {}
     return Dynamo(
-        error is None, count, ops, breaks, tap.skipped(), error, answers,
-        {name: sites for name, sites in lifted.items() if sites},
+        error is None, len(captured), sum(graph.ops for graph in captured), breaks, tap.skipped(), error, answers,
+        {name: sites for name, sites in lifted.items() if sites}, captured,
     )  # fmt: skip
 
 
@@ -122,7 +135,7 @@ def _lifted(subject: Subject, breaks: tuple[Break, ...], config: dict[str, Any])
     if not known:
         return []
     with clean(), torch._dynamo.config.patch(known):
-        tap, error, _ = compile_once(subject, Graphs())
+        tap, error, _ = compile_once(subject, Graphs(subject.project))
     if error is not None:
         return []
     left = {item.site for item in tap.breaks}

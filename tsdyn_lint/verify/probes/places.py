@@ -34,6 +34,8 @@ class Project:
 
 @lru_cache(maxsize=4096)
 def _under(roots: tuple[str, ...], filename: str) -> bool:
+    if filename.startswith("<"):  # code made from a string, as dataclasses and named tuples are
+        return False
     path = os.path.realpath(filename)
     if path.startswith(OURS):
         return False

@@ -32,7 +32,7 @@ def probe(subject: Subject) -> Recompiles:
     recompiles: list[Recompile] = []
     after: list[int] = []
     hits, error = 0, None
-    graphs = Graphs()
+    graphs = Graphs(subject.project)
     answers: list[Answer] = []
     calls = runnable(subject)
     eager = results(subject.fresh(), calls)
