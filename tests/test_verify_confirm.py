@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tsdyn_lint.findings import Confidence, Engine, Finding, Location, Related, Severity
+from tsdyn_lint.statements import Statements
 from tsdyn_lint.verify.confirm import Observed, best, summed_up, verdict
 from tsdyn_lint.verify.observe import (
     Answer,
@@ -28,7 +29,6 @@ from tsdyn_lint.verify.observe import (
     decode,
     encode,
 )
-from tsdyn_lint.verify.statements import Statements
 from tsdyn_lint.verify.unpredicted import unpredicted
 
 FILE = "/p/model.py"

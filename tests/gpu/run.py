@@ -20,13 +20,13 @@ sys.path.insert(0, str(ROOT))
 
 from tsdyn_lint.rulebook import load_rules  # noqa: E402
 from tsdyn_lint.source import read_source  # noqa: E402
+from tsdyn_lint.statements import Statements  # noqa: E402
 from tsdyn_lint.torchversion import installed_torch  # noqa: E402
 from tsdyn_lint.verify.describe import describe  # noqa: E402
 from tsdyn_lint.verify.observe import OBSERVATIONS  # noqa: E402
 from tsdyn_lint.verify.pages import judge_pages, refuted, unconfirmed  # noqa: E402
 from tsdyn_lint.verify.session import observed  # noqa: E402
 from tsdyn_lint.verify.spawn import Job, Workers  # noqa: E402
-from tsdyn_lint.verify.statements import Statements  # noqa: E402
 from tsdyn_lint.verify.target import discovered, import_place  # noqa: E402
 
 FORKED = """\

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tsdyn_lint.findings import Engine, Finding
+from tsdyn_lint.statements import Statements
 from tsdyn_lint.verify.observe import (
     Answer,
     Break,
@@ -24,7 +25,6 @@ from tsdyn_lint.verify.observe import (
     Site,
     Trace,
 )
-from tsdyn_lint.verify.statements import Statements
 
 CONFIRMED, REFUTED, MASKED, NOT_REACHED, NOT_RUN = "confirmed", "refuted", "masked", "not-reached", "not-run"
 ORDER = (CONFIRMED, REFUTED, MASKED, NOT_REACHED, NOT_RUN)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from tsdyn_lint.findings import Finding, Location
 from tsdyn_lint.rulebook import Rule
+from tsdyn_lint.statements import Statements
 from tsdyn_lint.verify.confirm import CONFIRMED, NOT_RUN, Verdict, best, verdict
 from tsdyn_lint.verify.observe import OBSERVATIONS
 from tsdyn_lint.verify.session import observed
 from tsdyn_lint.verify.spawn import Job, Result, run
-from tsdyn_lint.verify.statements import Statements
 
 
 @dataclass(frozen=True)

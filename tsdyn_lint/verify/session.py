@@ -13,13 +13,13 @@ from tsdyn_lint.config import Settings
 from tsdyn_lint.findings import Engine, Finding
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.source import Source
+from tsdyn_lint.statements import Statements
 from tsdyn_lint.suppress import suppress
 from tsdyn_lint.torchversion import installed_torch
 from tsdyn_lint.verify.confirm import NOT_RUN, Observed, Verdict, best, summed_up, verdict
 from tsdyn_lint.verify.describe import describe
 from tsdyn_lint.verify.observe import OBSERVATIONS, decode
 from tsdyn_lint.verify.spawn import Job, Result, Workers
-from tsdyn_lint.verify.statements import Statements
 from tsdyn_lint.verify.target import VERIFY_FILE, Target, configured, discovered, import_place, named_by
 from tsdyn_lint.verify.unpredicted import CODE, unpredicted
 

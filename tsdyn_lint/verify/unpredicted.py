@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tsdyn_lint.findings import Confidence, Engine, Finding, Location, Severity
+from tsdyn_lint.statements import Statements
 from tsdyn_lint.verify.confirm import CONFIRMED, FROM_A_BREAK, PER_VALUE, Observed, Verdict, summed_up
 from tsdyn_lint.verify.observe import Dynamo, Export, Fault, Recompiles, Script, Site, Trace
-from tsdyn_lint.verify.statements import Statements
 
 CODE, NAME = "TSD901", "unpredicted-break"
 DISABLED = {"GB0098", "GB0099"}
