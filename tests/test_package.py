@@ -73,7 +73,7 @@ def test_wheel(built: Path, tmp_path: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "tsdyn_lint/_rules/TSD201-data-dependent-branch.md" in names
     assert "tsdyn_lint/_rules/torch-2.13.json" in names
-    assert "tsdyn_lint/py.typed" in names
+    assert {"tsdyn_lint/py.typed", "tsdyn_lint/report/page/style.css"} <= set(names)
     assert not [name for name in names if name.startswith(("tests", "fixtures", "rules"))]
     finds_its_rules(installed(tmp_path, wheel), tmp_path)
 

@@ -33,6 +33,8 @@ def check(paths: tuple[Path, ...], given: dict[str, Any]) -> int:
     from tsdyn_lint.config import Configs
     from tsdyn_lint.session import Request, run
 
+    if given["report"] and not given["verify"]:
+        raise click.UsageError("--report shows what --verify saw: give both")
     layer, file = layer_from(given)
     configs = Configs(layer, given["isolated"], file)
     from_stdin = paths == (Path("-"),)
@@ -66,6 +68,7 @@ def check(paths: tuple[Path, ...], given: dict[str, Any]) -> int:
         given["quiet"],
         given["verbose"],
         fail_unverified=given["fail_unverified"],
+        page=given["report"],
     )
     outcome = run(request)
     if given["diff"]:

@@ -30,6 +30,8 @@ class Output:
     quiet: bool = False
     verbose: bool = False
     fail_unverified: bool = False
+    page: Path | None = None
+    """Where the page about the targets of `--verify` goes."""
 
     def report(self, outcome: Outcome, statistics: bool = False, to_stderr: bool = False) -> int:
         """Writes every report that was asked for. Returns 2 for an internal error, 1 for findings that fail, else 0."""
@@ -51,6 +53,10 @@ class Output:
             for group in outcome.groups:
                 place = group.settings.config_file or "no configuration file"
                 self._say(f"{len(group.paths)} files by {place}: {group.checked}\n", to_stderr=True)
+        if self.page is not None:
+            from tsdyn_lint.report.page import render as render_page
+
+            self.page.write_text(render_page(run), encoding="utf-8")
         if run.targets is None or exit_code(run.findings) == 2:
             return exit_code(run.findings)
         from tsdyn_lint.cli.verify import fails

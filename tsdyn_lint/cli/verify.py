@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -51,6 +52,12 @@ OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds a target may take (120)."),
     click.option("--memory", type=click.IntRange(min=1), help="MB a target may use (8192)."),
     click.option("--shard", metavar="I/N", callback=shard, help="Run only every N-th target, beginning with the I-th."),
+    click.option(
+        "--report",
+        metavar="FILE.html",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Write what --verify saw as one page: source by graph, figures, captures.",
+    ),
     click.option("--fail-unverified", is_flag=True, help="Fail on findings that --verify could not try."),
 ]
 
