@@ -58,6 +58,22 @@ def test_extend_inherits_and_overrides(project: Project, prints: None) -> None:
             '[[verify.targets]]\nmodule = "a:B"\nbudget = {graph_break = 0}\n',
             "tsdyn-lint.toml:3: unknown key `verify.targets.budget.graph_break`; did you mean `graph_breaks`?",
         ),
+        (
+            "[[verify.targets]]\nbudget = {guards = 1}\n[[verify.targets]]\nbudget.guards = -1\n",
+            "tsdyn-lint.toml:4: `verify.targets.budget.guards` must be a whole number from 0 up",
+        ),
+        (
+            "[[verify.targets]]\nbudget.min_coverage = 90\n",
+            "tsdyn-lint.toml:2: `verify.targets.budget.min_coverage` must be a number from 0 to 1",
+        ),
+        (
+            '[[verify.targets]]\n[verify.targets.budgets."2.13.0"]\nguards = 1\n',
+            'tsdyn-lint.toml:2: a key of `verify.targets.budgets` must be a torch version such as "2.13", not `2.13.0`',
+        ),
+        (
+            '[[verify.targets]]\nbudgets."2.13" = {max_kernel = 1}\n',
+            "tsdyn-lint.toml:2: unknown key `verify.targets.budgets.2.13.max_kernel`; did you mean `max_kernels`?",
+        ),
         ("select = 'TSD3'\n", "tsdyn-lint.toml:1: `select` must be a list of strings"),
         ("\n\nengine = ['dynam']\n", "tsdyn-lint.toml:3: `engine` must be auto, or some of dynamo"),
         ("torch-version = 2.13\n", 'tsdyn-lint.toml:1: `torch-version` must be a string such as "2.13"'),

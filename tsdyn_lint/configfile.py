@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tsdyn_lint.findings import Confidence, Engine
 from tsdyn_lint.globs import anchored
+from tsdyn_lint.tomlplaces import Path as Keys
+from tsdyn_lint.tomlplaces import row_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -18,6 +20,8 @@ else:
     import tomli as tomllib
 
 FILE_NAMES = ("tsdyn-lint.toml", ".tsdyn-lint.toml", "pyproject.toml")
+PYPROJECT = ("tool", "tsdyn-lint")
+"""The table of a `pyproject.toml` that is ours."""
 FORMATS = ("full", "concise", "json", "json-lines", "sarif", "github", "gitlab", "junit")
 
 
@@ -70,7 +74,8 @@ def read_config(path: Path, _seen: tuple[Path, ...] = ()) -> Options:
         return options
     base = (path.parent / Path(options.values["extend"]).expanduser()).resolve()
     if not base.is_file():
-        raise ConfigError(f"{_place(path, text, 'extend')}: `extend` names a file that does not exist: {base}")
+        where = _Where(path, text, PYPROJECT if path.name == "pyproject.toml" else ()).at("extend")
+        raise ConfigError(f"{where.place}: `extend` names a file that does not exist: {base}")
     return options.over(read_config(base, (*_seen, path)))
 
 
@@ -81,8 +86,9 @@ def parse_options(text: str, path: Path, in_pyproject: bool = False) -> Options:
     except tomllib.TOMLDecodeError as problem:
         raise ConfigError(f"{path}: {problem}") from problem
     if in_pyproject:
-        table = table.get("tool", {}).get("tsdyn-lint", {})
-    _check(table, _KEYS, path, text)
+        for key in PYPROJECT:
+            table = table.get(key, {})
+    _check(table, _KEYS, _Where(path, text, PYPROJECT if in_pyproject else ()))
     values = {key: _anchored(key, value, path.parent) for key, value in table.items()}
     return Options(values, dict.fromkeys(values, str(path)), path)
 
@@ -143,6 +149,10 @@ def _version(value: Any) -> str | None:
     return None if isinstance(value, str) and re.fullmatch(r"\d+\.\d+(\.\d+)?", value) else 'a string such as "2.13"'
 
 
+def _minor_version(value: Any) -> str | None:
+    return None if re.fullmatch(r"\d+\.\d+", value) else 'a torch version such as "2.13"'
+
+
 def _ignores(value: Any) -> str | None:
     right = isinstance(value, dict) and all(_strings(item) is None for item in value.values())
     return None if right else "a table of pattern = [rules]"
@@ -154,10 +164,38 @@ def _formats(value: Any) -> str | None:
     return None if right else f"some of {', '.join(FORMATS)}, each with or without :FILE"
 
 
+def _number(most: float | None = None) -> Check:
+    words = "a number from 0 up" if most is None else f"a number from 0 to {most:g}"
+
+    def check(value: Any) -> str | None:
+        right = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return None if right and 0 <= value and (most is None or value <= most) else words
+
+    return check
+
+
+def _whole(value: Any) -> str | None:
+    return None if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else "a whole number from 0 up"
+
+
+@dataclass(frozen=True)
+class _Each:
+    """A table whose keys are the user's, each with such a table."""
+
+    key: Check
+    table: Mapping[str, Any]
+
+
 _anything: Check = lambda value: None  # noqa: E731
-_BUDGET: dict[str, Any] = dict.fromkeys(
-    ("graph_breaks", "recompiles", "guards", "min_coverage", "min_speedup", "max_compile_s", "max_kernels"), _anything
-)
+_BUDGET: dict[str, Any] = {
+    "graph_breaks": _whole,
+    "recompiles": _whole,
+    "guards": _whole,
+    "min_coverage": _number(1),
+    "min_speedup": _number(),
+    "max_compile_s": _number(),
+    "max_kernels": _whole,
+}
 _TARGET: dict[str, Any] = {
     "module": _is(str, "a string such as pkg.model:Gate"),
     "inputs": _anything,
@@ -165,6 +203,7 @@ _TARGET: dict[str, Any] = {
     "second": _anything,
     "mode": _one_of("eval", "train"),
     "budget": _BUDGET,
+    "budgets": _Each(_minor_version, _BUDGET),
 }
 _VERIFY: dict[str, Any] = {
     "timeout": _anything,
@@ -196,27 +235,60 @@ _KEYS: dict[str, Any] = {
     "unsafe-fixes": _is(bool, "true or false"),
     "verify": _VERIFY,
 }
-"""Every key: its check, a table of keys, or a list that holds such a table."""
+"""Every key: its check, a table of keys, a list that holds such tables, or a table of them."""
 
 KEYS = tuple(_KEYS)
 
 
-def _check(table: Any, keys: Mapping[str, Any], path: Path, text: str, prefix: str = "") -> None:
+@dataclass(frozen=True)
+class _Where:
+    """A table of a file: the file, its text, and the keys that lead there, those of `pyproject.toml` among them."""
+
+    file: Path
+    text: str
+    base: Keys
+    keys: Keys = ()
+
+    def at(self, *keys: str | int) -> _Where:
+        return replace(self, keys=(*self.keys, *keys))
+
+    @property
+    def name(self) -> str:
+        return ".".join(key for key in self.keys if isinstance(key, str))
+
+    @property
+    def place(self) -> str:
+        """`file:line`, the file alone where no line is known."""
+        row = row_of(self.text, (*self.base, *self.keys))
+        return f"{self.file}:{row}" if row else str(self.file)
+
+
+def _check(table: Any, keys: Mapping[str, Any], where: _Where) -> None:
     for key, value in table.items():
+        here = where.at(key)
         if key not in keys:
-            raise ConfigError(f"{_place(path, text, key)}: unknown key `{prefix}{key}`{_suggestion(key, keys)}")
-        check = keys[key]
+            raise ConfigError(f"{here.place}: unknown key `{here.name}`{_suggestion(key, keys)}")
+        _check_value(value, keys[key], here)
+
+
+def _check_value(value: Any, check: Any, here: _Where) -> None:
+    if isinstance(check, list):
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            raise ConfigError(f"{here.place}: `{here.name}` must be a list of tables")
+        for index, item in enumerate(value):
+            _check(item, check[0], here.at(index))
+    elif isinstance(check, (dict, _Each)):
+        if not isinstance(value, dict):
+            raise ConfigError(f"{here.place}: `{here.name}` must be a table")
         if isinstance(check, dict):
-            if not isinstance(value, dict):
-                raise ConfigError(f"{_place(path, text, key)}: `{prefix}{key}` must be a table")
-            _check(value, check, path, text, f"{prefix}{key}.")
-        elif isinstance(check, list):
-            if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-                raise ConfigError(f"{_place(path, text, key)}: `{prefix}{key}` must be a list of tables")
-            for item in value:
-                _check(item, check[0], path, text, f"{prefix}{key}.")
-        elif wanted := check(value):
-            raise ConfigError(f"{_place(path, text, key)}: `{prefix}{key}` must be {wanted}")
+            _check(value, check, here)
+            return
+        for key, item in value.items():
+            if wanted := check.key(key):
+                raise ConfigError(f"{here.at(key).place}: a key of `{here.name}` must be {wanted}, not `{key}`")
+            _check_value(item, check.table, here.at(key))
+    elif wanted := check(value):
+        raise ConfigError(f"{here.place}: `{here.name}` must be {wanted}")
 
 
 def _suggestion(key: str, keys: Mapping[str, Any]) -> str:
@@ -224,15 +296,3 @@ def _suggestion(key: str, keys: Mapping[str, Any]) -> str:
 
     near = difflib.get_close_matches(key.replace("_", "-"), keys, n=1) or difflib.get_close_matches(key, keys, n=1)
     return f"; did you mean `{near[0]}`?" if near else ""
-
-
-def _place(path: Path, text: str, key: str) -> str:
-    """`file:line` of a key's first appearance, which TOML's reader does not tell."""
-    quoted = rf"[\"']?{re.escape(key)}[\"']?"
-    pattern = rf"^\s*(?:{quoted}\s*[=.]|\[\[?[^\]]*\b{quoted}\s*\])|[{{,]\s*{quoted}\s*="
-    own_table = max(text.find("tool.tsdyn-lint"), 0)
-    found = re.compile(pattern, re.MULTILINE).search(text, text.rfind("\n", 0, own_table) + 1)
-    if not found:
-        return str(path)
-    lead = len(found[0]) - len(found[0].lstrip())
-    return f"{path}:{text.count(chr(10), 0, found.start() + lead) + 1}"
