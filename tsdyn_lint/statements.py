@@ -44,6 +44,12 @@ class Statements:
         """The text of some rows."""
         return self._text.splitlines()[first - 1 : last]
 
+    def columns(self, row: int) -> tuple[int, int]:
+        """The column at which the code of a row begins, and the one past it."""
+        text = next(iter(self.lines(row, row)), "")
+        first = len(text) - len(text.lstrip()) + 1
+        return first, max(len(text.rstrip()), first) + 1
+
     def span(self, row: int) -> tuple[int, int]:
         """First and last row of the statement at that row; the row itself where there is none."""
         return self._tables[0].get(row, (row, row))

@@ -33,8 +33,9 @@ def check(paths: tuple[Path, ...], given: dict[str, Any]) -> int:
     from tsdyn_lint.config import Configs
     from tsdyn_lint.session import Request, run
 
-    if given["report"] and not given["verify"]:
-        raise click.UsageError("--report shows what --verify saw: give both")
+    for name in ("report", "update_budgets"):
+        if given[name] and not given["verify"]:
+            raise click.UsageError(f"--{name.replace('_', '-')} is about what --verify sees: give both")
     layer, file = layer_from(given)
     configs = Configs(layer, given["isolated"], file)
     from_stdin = paths == (Path("-"),)
@@ -82,6 +83,8 @@ def check(paths: tuple[Path, ...], given: dict[str, Any]) -> int:
         from tsdyn_lint.judge import default_jobs
 
         outcome = verified(outcome, given, given["jobs"] or default_jobs())
+    if given["update_budgets"]:
+        return output.update_budgets(outcome)
     code = output.report(outcome, statistics=given["statistics"], to_stderr=from_stdin and request.fix)
     if code == 1 and given["exit_zero"]:
         code = 0

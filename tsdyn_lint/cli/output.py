@@ -53,10 +53,7 @@ class Output:
             for group in outcome.groups:
                 place = group.settings.config_file or "no configuration file"
                 self._say(f"{len(group.paths)} files by {place}: {group.checked}\n", to_stderr=True)
-        if self.page is not None:
-            from tsdyn_lint.report.page import render as render_page
-
-            self.page.write_text(render_page(run), encoding="utf-8")
+        self._write_page(run)
         if run.targets is None or exit_code(run.findings) == 2:
             return exit_code(run.findings)
         from tsdyn_lint.cli.verify import fails
@@ -95,6 +92,21 @@ class Output:
         write_baseline(path, outcome.findings, self._run(outcome, use_baseline=False).line)
         self._say(f"Wrote {len(outcome.findings)} findings to {os.path.relpath(path)}.\n")
         return 2 if exit_code(outcome.findings) == 2 else 0
+
+    def update_budgets(self, outcome: Outcome) -> int:
+        """Writes what the targets of `--verify` cost now as their budgets; raises ConfigError where that fails."""
+        from tsdyn_lint.cli.verify import update_budgets
+
+        self._write_page(self._run(outcome))
+        for line in update_budgets(outcome):
+            self._say(line + "\n")
+        return 2 if exit_code(outcome.findings) == 2 else 0
+
+    def _write_page(self, run: Run) -> None:
+        if self.page is not None:
+            from tsdyn_lint.report.page import render as render_page
+
+            self.page.write_text(render_page(run), encoding="utf-8")
 
     def _run(self, outcome: Outcome, use_baseline: bool = True) -> Run:
         rules = {rule.code: rule for group in outcome.groups for rule in group.rulebook}

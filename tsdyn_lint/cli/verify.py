@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -58,6 +59,7 @@ OPTIONS: list[Callable[[Any], Any]] = [
         type=click.Path(dir_okay=False, path_type=Path),
         help="Write what --verify saw as one page: source by graph, figures, captures.",
     ),
+    click.option("--update-budgets", is_flag=True, help="Write what --verify saw as budgets into the configuration."),
     click.option("--fail-unverified", is_flag=True, help="Fail on findings that --verify could not try."),
 ]
 
@@ -80,6 +82,26 @@ def verified(outcome: Outcome, given: Mapping[str, Any], jobs: int) -> Outcome:
     except (NoTorch, TargetError) as problem:
         raise ConfigError(str(problem)) from problem
     return replace(outcome, findings=found.findings, targets=found.targets)
+
+
+def update_budgets(outcome: Outcome) -> list[str]:
+    """Rewrites the configurations of the targets, and says so in a line each; raises ConfigError."""
+    from tsdyn_lint.fix import write_atomically
+    from tsdyn_lint.verify.budgetfile import NotWritable, update
+
+    said = []
+    for group in outcome.groups:
+        try:
+            found = update(group.settings, outcome.targets or ())
+        except NotWritable as problem:
+            raise ConfigError(f"--update-budgets: {problem}") from problem
+        if found is not None:
+            file, text, count = found
+            write_atomically(file, text.encode("utf-8"))
+            said.append(f"Wrote the budgets of {count} target{'s' * (count != 1)} to {os.path.relpath(file)}.")
+    if not said:
+        raise ConfigError("--update-budgets needs targets: [[tool.tsdyn-lint.verify.targets]] in the configuration")
+    return said
 
 
 def fails(findings: Sequence[Finding], targets: Sequence[Mapping[str, Any]], fail_unverified: bool) -> bool:

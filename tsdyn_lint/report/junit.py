@@ -61,7 +61,8 @@ def _target_case(target: dict[str, Any]) -> ElementTree.Element:
     if problem := target.get("failure"):
         ElementTree.SubElement(case, "skipped", message=_xml(str(problem)))
     elif broken := (target.get("budget") or {}).get("broken"):
-        ElementTree.SubElement(case, "failure", message=_xml(f"budget broken: {broken}"), type="budget")
+        message = "; ".join(item["message"] for item in broken)
+        ElementTree.SubElement(case, "failure", message=_xml(message), type="budget")
     return case
 
 

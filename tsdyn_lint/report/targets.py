@@ -28,6 +28,10 @@ def _block(run: Run, target: Mapping[str, Any]) -> str:
         if seen is not None:
             told = [f"not available: {seen['unavailable']}"] if seen.get("unavailable") else list(describe(run, seen))
             lines += [f"  {name if index == 0 else '':<7} {text}" for index, text in enumerate(told)]
+    broken = target["budget"]["broken"]
+    lines += [
+        f"  {'budget' if index == 0 else '':<7} {item['message']}{_at(run, item)}" for index, item in enumerate(broken)
+    ]
     return "\n".join(lines) + "\n\n"
 
 

@@ -16,12 +16,13 @@ from tsdyn_lint.source import Source
 from tsdyn_lint.statements import Statements
 from tsdyn_lint.suppress import suppress
 from tsdyn_lint.torchversion import installed_torch
+from tsdyn_lint.verify import budget
 from tsdyn_lint.verify.confirm import NOT_RUN, Observed, Verdict, best, summed_up, verdict
 from tsdyn_lint.verify.describe import describe
 from tsdyn_lint.verify.observe import OBSERVATIONS, decode
 from tsdyn_lint.verify.spawn import Job, Result, Workers
 from tsdyn_lint.verify.target import VERIFY_FILE, Target, configured, discovered, import_place, named_by
-from tsdyn_lint.verify.unpredicted import CODE, unpredicted
+from tsdyn_lint.verify.unpredicted import unpredicted
 
 TIMEOUT, MEMORY = 120.0, 8192
 Progress = Callable[[int, int, str], None]
@@ -111,7 +112,24 @@ def _verify_group(
     new = unpredicted(views, findings, engines, {str(source.path) for source in group.sources}, statements)
     kept = _reported(new, group)
     reports = [describe(run.target, run.result, run.observed, [*findings, *kept]) for run in runs]
+    mine = {str(source.path): statements(str(source.path)) for source in group.sources}
+    for run, report in zip(runs, reports, strict=True):
+        kept += _over_budget(run.target, report, group, mine)
     return judged + kept, reports
+
+
+def _over_budget(
+    target: Target, report: dict[str, Any], group: Group, files: Mapping[str, Statements]
+) -> list[Finding]:
+    """Findings for the limits that a target breaks, which its report is told of too."""
+    allowed = budget.limits(target.table, report["torch"])
+    found = {}
+    for over in budget.broken(report, allowed):
+        found[over] = budget.finding(over, target, report["torch"], group.settings, files)
+    kept = _reported(list(found.values()), group)
+    told = [over.as_json((one.filename, one.start.row)) for over, one in found.items() if one in kept]
+    report["budget"] = {"limits": allowed, "broken": told}
+    return kept
 
 
 def observed(
@@ -249,7 +267,8 @@ def _reported(new: Sequence[Finding], group: Group) -> list[Finding]:
     """Those of the new findings that selection and suppressions let through."""
     kept = []
     for source in group.sources:
-        mine = [f for f in new if f.filename == str(source.path)]
-        if mine and CODE in group.settings.selected_for(source.path):
-            kept += suppress(source, mine, group.rulebook, frozenset())[0]
-    return kept
+        selected = group.settings.selected_for(source.path)
+        mine = [f for f in new if f.filename == str(source.path) and f.code in selected]
+        kept += suppress(source, mine, group.rulebook, frozenset())[0] if mine else []
+    elsewhere = {str(source.path) for source in group.sources}
+    return kept + [f for f in new if f.filename not in elsewhere and f.code in group.settings.selected]

@@ -107,10 +107,8 @@ def _is_silenced(site: Site, statements: Callable[[str], Statements]) -> bool:
 def _finding(filename: str, row: int, shown: list[Shown], statements: Callable[[str], Statements]) -> Finding:
     engines = tuple(engine for engine in Engine if any(item.engine is engine for item in shown))
     first = {item.engine: item for item in reversed(shown)}
-    lines = statements(filename).lines(row, row)
-    text = lines[0] if lines else ""
-    start = Location(row, len(text) - len(text.lstrip()) + 1)
-    end = Location(row, max(len(text.rstrip()) + 1, start.column + 1))
+    left, right = statements(filename).columns(row)
+    start, end = Location(row, left), Location(row, right)
     function = statements(filename).function(row)
     gbs = tuple(dict.fromkeys(item.gb for item in shown if item.gb))
     meant = bool(gbs) and set(gbs) <= DISABLED and engines == (Engine.DYNAMO,)

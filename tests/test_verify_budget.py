@@ -1,0 +1,222 @@
+"""Budgets of targets: what breaks one, the line it is reported at, and how one is written."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from test_report_page import at, make_target
+
+from tsdyn_lint.cli import main
+from tsdyn_lint.verify.budget import broken, figures, limits, needs_measure
+from tsdyn_lint.verify.budgetfile import NotWritable, now, written
+
+TABLE = {"budget": {"graph_breaks": 1, "guards": 9}, "budgets": {"2.13": {"guards": 5}, "2.14": {"recompiles": 0}}}
+
+
+def target(folder: Path, **measured: Any) -> dict[str, Any]:
+    found = make_target(folder / "model.py", measured=bool(measured))
+    found["measure"] = {**found["measure"], **measured} if measured else None
+    return found
+
+
+def test_a_budget_for_one_torch_stands_over_that_for_all() -> None:
+    assert limits(TABLE, "2.13.0+cpu") == {"graph_breaks": 1, "guards": 5}
+    assert limits(TABLE, "2.14.1") == {"graph_breaks": 1, "guards": 9, "recompiles": 0}
+    assert limits({}, None) == {}
+    assert needs_measure(TABLE, "2.14.1") and not needs_measure({"budget": {"recompiles": 0}}, "2.13.0")
+
+
+@pytest.mark.parametrize(
+    ("figure", "kept", "exceeded", "message"),
+    [
+        ("graph_breaks", 1, 0, "1 graph break, the budget allows 0"),
+        ("recompiles", 2, 1, "2 recompiles, the budget allows 1"),
+        ("guards", 41, 40, "41 guards, the budget allows 40"),
+        ("min_coverage", 0.95, 0.96, "coverage 0.95, the budget asks for at least 0.96"),
+        ("max_compile_s", 0.3, 0.2, "0.3 s to compile, the budget allows 0.2"),
+        ("max_kernels", 2, 1, "2 kernels, the budget allows 1"),
+    ],
+)
+def test_a_limit_holds_up_to_itself(tmp_path: Path, figure: str, kept: float, exceeded: float, message: str) -> None:
+    seen = target(tmp_path, guards=41)
+    assert broken(seen, {figure: kept}) == []
+    (over,) = broken(seen, {figure: exceeded})
+    assert over.figure == figure and over.message == message
+
+
+def test_noise_breaks_no_budget(tmp_path: Path) -> None:
+    seen = target(tmp_path, speedup={"value": 0.97, "low": 0.93, "high": 1.01})
+    assert broken(seen, {"min_speedup": 1.0}) == []
+    seen = target(tmp_path, speedup={"value": 0.9, "low": 0.86, "high": 0.94})
+    assert [o.message for o in broken(seen, {"min_speedup": 1.0})] == [
+        "speedup 0.90 (0.86 to 0.94), the budget asks for at least 1"
+    ]
+
+
+def test_what_is_not_known_breaks_no_budget(tmp_path: Path) -> None:
+    seen = target(tmp_path)
+    assert broken(seen, dict.fromkeys(("guards", "min_coverage", "min_speedup", "max_compile_s"), 0)) == []
+    seen["dynamo"]["ok"] = False
+    assert set(figures(seen).values()) == {None}
+
+
+def test_the_line_past_the_limit_is_to_blame(tmp_path: Path) -> None:
+    file = tmp_path / "model.py"
+    seen = target(tmp_path)
+    seen["dynamo"]["breaks"] = [at(file, row) for row in (3, 7, 9)]
+    (over,) = broken(seen, {"graph_breaks": 1})
+    assert over.culprits == ((str(file), 7), (str(file), 9), (str(file), 3))
+
+
+def test_figures_are_written_with_room_for_noise(tmp_path: Path) -> None:
+    seen = target(tmp_path, guards=41)
+    assert now({}, seen) == {
+        "graph_breaks": 1, "recompiles": 2, "guards": 41, "min_coverage": 0.89, "min_speedup": 2.4,
+        "max_compile_s": 0.5, "max_kernels": 2,
+    }  # fmt: skip
+    assert broken(seen, now({}, seen)) == []
+    assert now({"budget": {"guards": 9}, "budgets": {"2.12": {"recompiles": 7}}}, seen) == {
+        "recompiles": 2, "guards": 41,
+    }  # fmt: skip
+    assert now({}, target(tmp_path)) == {"graph_breaks": 1, "recompiles": 2}
+
+
+PYPROJECT = """\
+# mine
+[tool.tsdyn-lint]
+select = ["TSD9"]   # odd  spacing
+
+[[tool.tsdyn-lint.verify.targets]]
+module = "pkg:A"
+budgets."2.13" = {guards = 5,  graph_breaks = 9} # keep
+
+[tool.other]
+x = 1
+"""
+
+
+def test_only_the_budget_changes() -> None:
+    place = ("tool", "tsdyn-lint", "verify", "targets", 0)
+    assert written(PYPROJECT, place, "2.13", {"graph_breaks": 0}) == PYPROJECT.replace("= 9", "= 0")
+    assert written(PYPROJECT, place, "2.14", {"guards": 3, "min_coverage": 0.5}) == PYPROJECT.replace(
+        "# keep\n", '# keep\nbudgets."2.14" = {guards = 3, min_coverage = 0.5}\n'
+    )
+    with pytest.raises(NotWritable, match=r'budgets."2.13" = \{guards = 1\}'):
+        written(PYPROJECT, ("tool", "nothing"), "2.13", {"guards": 1})
+
+
+PROJECT = {
+    "tsdyn-lint.toml": """
+        engine = ["dynamo", "recompile"]
+        select = ["TSD9"]
+
+        [[verify.targets]]
+        module = "pkg.model:Two"
+        inputs = [{shape = [4], dtype = "float32"}]
+        budget = {graph_breaks = 1}  # was two
+
+        [[verify.targets]]
+        module = "pkg.model:make"
+        inputs = [{shape = [4], dtype = "float32"}]
+        budget.recompiles = 0
+        """,
+    "pkg/__init__.py": "",
+    "pkg/helper.py": """
+        import torch
+
+        def count(x, state):
+            state["n"] += 1
+            return x * state["n"]
+        """,
+    "pkg/model.py": """
+        import torch
+        from torch import nn
+        from pkg.helper import count
+
+        class Two(nn.Module):
+            def forward(self, x):
+                print("one")
+                x = x + 1
+                print("two")
+                return x * 2
+
+        class Counted(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.state = {"n": 0}
+
+            def forward(self, x):
+                return count(x, self.state)
+
+        def make():
+            return Counted()
+        """,
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    pytest.importorskip("torch")
+    for name, text in PROJECT.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(textwrap.dedent(text).lstrip())
+    return tmp_path
+
+
+def verify(*arguments: str | Path) -> Any:
+    return CliRunner().invoke(main, ["--verify", "--no-cache", "--device", "cpu", *map(str, arguments)])
+
+
+def test_a_broken_budget_fails_at_the_line_that_did_it(project: Path) -> None:
+    result = verify("-o", "json", project / "pkg" / "model.py")
+    assert result.exit_code == 1, result.output
+    report = json.loads(result.stdout)
+    over = {f["location"]["row"]: f for f in report["findings"] if f["code"] == "TSD902"}
+    assert set(over) == {9, 20} and {Path(f["filename"]).name for f in over.values()} == {"model.py"}
+    assert over[9]["message"] == "`pkg.model:Two`: 2 graph breaks, the budget allows 1"
+    assert over[9]["severity"] == "error" and [r["location"]["row"] for r in over[9]["related"]] == [7]
+    assert "the budget allows 0" in over[20]["message"]  # the guard's file was not linted: the target's own line
+    assert {(Path(r["filename"]).name, r["location"]["row"]) for r in over[20]["related"]} == {("helper.py", 4)}
+    two = next(t for t in report["targets"] if t["target"] == "pkg.model:Two")["budget"]
+    assert two["limits"] == {"graph_breaks": 1}
+    assert [(b["figure"], b["limit"], b["measured"], b["location"]) for b in two["broken"]] == [
+        ("graph_breaks", 1, 2, {"row": 9})
+    ]
+
+
+def test_a_target_that_was_not_linted_is_blamed_in_the_configuration(project: Path) -> None:
+    (project / "other.py").write_text("import torch\n")
+    report = json.loads(verify("-o", "json", project / "other.py").stdout)
+    places = {(Path(f["filename"]).name, f["location"]["row"]) for f in report["findings"]}
+    assert places == {("tsdyn-lint.toml", 7), ("tsdyn-lint.toml", 12)}
+
+
+def test_a_budget_is_judged_where_its_rule_is_selected(project: Path) -> None:
+    result = verify("-o", "json", "--select", "TSD2", project / "pkg")
+    assert result.exit_code == 0 and json.loads(result.stdout)["findings"] == []
+
+
+def test_what_is_updated_is_kept_from_then_on(project: Path) -> None:
+    file = project / "tsdyn-lint.toml"
+    before = file.read_text()
+    result = verify("--update-budgets", project / "pkg")
+    assert result.exit_code == 0 and "Wrote the budgets of 2 targets" in result.stdout, result.output
+    after = file.read_text()
+    added = [line for line in after.splitlines() if line not in before.splitlines()]
+    assert len(added) == 2 and added[0].startswith('budgets."2.') and added[0].endswith("= {graph_breaks = 2}")
+    assert [line for line in after.splitlines() if line not in added] == before.splitlines()
+    assert verify("--ignore", "TSD901", project / "pkg").exit_code == 0
+
+
+def test_there_must_be_something_to_write_to(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "a.py").write_text("import torch\n")
+    wrong = CliRunner().invoke(main, ["--update-budgets", str(tmp_path)])
+    assert wrong.exit_code == 2 and "--verify" in wrong.stderr
+    nothing = verify("--update-budgets", "--isolated", tmp_path)
+    assert nothing.exit_code == 2 and "verify.targets" in nothing.stderr

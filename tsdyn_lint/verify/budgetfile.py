@@ -1,0 +1,98 @@
+"""`--update-budgets`: what targets cost now, written into the configuration as `budgets."X.Y"`; all else stays."""
+
+from __future__ import annotations
+
+import copy
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tsdyn_lint.config import Settings
+from tsdyn_lint.tomlplaces import Path as Keys
+from tsdyn_lint.tomlplaces import inline, places, with_value
+from tsdyn_lint.verify.budget import config_file, figures, minor, targets_path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Number = int | float
+
+
+class NotWritable(Exception):
+    """The configuration cannot be edited; the message says what to write by hand."""
+
+
+def update(settings: Settings, reports: Iterable[Mapping[str, Any]]) -> tuple[Path, str, int] | None:
+    """The configuration's path, its new text and how many targets that is about; None where it names no target.
+
+    A target whose table limits some figures keeps to those; one without a budget gets all that are known.
+    """
+    tables, file = settings.verify.get("targets", ()), config_file(settings)
+    if not tables:
+        return None
+    if file is None:
+        raise NotWritable("the targets are not from a file")
+    text = file.read_bytes().decode("utf-8")
+    by_name: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for report in reports:
+        by_name[report["target"]].append(report)
+    count = 0
+    for index, table in enumerate(tables):
+        if not by_name[table["module"]]:
+            continue
+        report = by_name[table["module"]].pop(0)  # a module may be named twice, with other inputs
+        if values := now(table, report):
+            text = written(text, (*targets_path(file), index), minor(report["torch"]), values)
+            count += 1
+    return file, text, count
+
+
+def now(table: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str, Number]:
+    """The limits that a target just keeps, with room for what differs from run to run."""
+    limited = {*table.get("budget", {}), *(key for one in table.get("budgets", {}).values() for key in one)}
+    known = {figure: value for figure, value in figures(report).items() if value is not None}
+    return {
+        figure: _with_room(figure, value, report) for figure, value in known.items() if not limited or figure in limited
+    }
+
+
+def _with_room(figure: str, value: float, report: Mapping[str, Any]) -> Number:
+    """Counts are exact. Coverage may be 0.05 less, a speedup its interval's low end, a compile half as long again."""
+    if figure == "min_coverage":
+        return max(math.floor((value - 0.05) * 100) / 100, 0.0)
+    if figure == "min_speedup":
+        low = report["measure"]["speedup"].get("low")
+        return max(math.floor((value if low is None else low) * 100) / 100, 0.0)
+    if figure == "max_compile_s":
+        return math.ceil(value * 15) / 10
+    return int(value)
+
+
+def written(text: str, target: Keys, version: str, values: Mapping[str, Number]) -> str:
+    """The configuration's text with `budgets."X.Y"` of one target; raises NotWritable if that cannot be done safely."""
+    table = (*target, "budgets", version)
+    there = any(key[: len(table)] == table for key in places(text))
+    edits = {(*table, figure): repr(value) for figure, value in values.items()} if there else {table: inline(values)}
+    new = text
+    try:
+        for path, value in edits.items():
+            new = with_value(new, path, value)
+        if tomllib.loads(new) == _wanted(text, table, values):
+            return new
+    except (KeyError, tomllib.TOMLDecodeError):
+        pass
+    raise NotWritable(f'write this into the table of the target yourself: budgets."{version}" = {inline(values)}')
+
+
+def _wanted(text: str, table: Keys, values: Mapping[str, Number]) -> dict[str, Any]:
+    whole = copy.deepcopy(tomllib.loads(text))
+    node: Any = whole
+    for key in table:
+        node = node[key] if isinstance(key, int) else node.setdefault(key, {})
+    node.update(values)
+    return whole
