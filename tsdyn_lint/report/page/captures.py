@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tsdyn_lint.report.page import units
 from tsdyn_lint.report.page.code import break_text, first_line
 from tsdyn_lint.report.page.markup import Html, el
-from tsdyn_lint.report.page.units import plural
 from tsdyn_lint.report.run import Run
 
 _NAMES = {
     "trace": "torch.jit.trace", "script": "torch.jit.script", "dynamo": "torch.compile", "export": "torch.export",
+    "aot": "AOTInductor",
 }  # fmt: skip
 _ANSWERS = {True: ("good", "same as eager"), False: ("bad", "differs"), None: ("none", "not compared")}
 _MOST = 8
@@ -32,7 +33,7 @@ def state(name: str, seen: Mapping[str, Any] | None) -> tuple[str, str]:
     if seen["same_input"] is False:
         return "bad", "wrong"
     if name == "dynamo" and seen["breaks"]:
-        return "fair", plural(len(seen["breaks"]), "break")
+        return "fair", units.plural(len(seen["breaks"]), "break")
     if seen["other_inputs"] is False:
         return "fair", "specialised"
     return "good", "whole" if name == "dynamo" else "ok"
@@ -70,6 +71,9 @@ def _told(run: Run, name: str, seen: Mapping[str, Any]) -> Iterator[Html]:
     for item in seen.get("answers", ()):
         if item["outcome"] in ("differs", "raises"):
             yield el("li", f"{item['input']}: {first_line(item['message']) or item['outcome']}")
+    if seen.get("build_s") is not None:
+        told = f"built in {units.seconds(seen['build_s'])}, loaded in {units.seconds(seen['load_s'])}"
+        yield el("li", f"{told}; {units.microseconds(seen['t_call_us'])} a call")
     for item in seen.get("draft") or ():
         yield el("li", *place(run, item), f"needs data: {first_line(item['expression'] or item['kind'])}")
 
@@ -78,5 +82,18 @@ def place(run: Run, item: Mapping[str, Any]) -> tuple[Html | str, ...]:
     """`model.py:9 `, nothing where no line is known."""
     if not item.get("filename") or not item.get("location"):
         return ()
-    folders, slash, name = f"{run.shown(item['filename'])}:{item['location']['row']}".rpartition("/")
-    return el("span", folders + slash, el("wbr") if slash else None, name, cls="path"), " "
+    return _path(run, item["filename"], [item["location"]["row"]]), " "
+
+
+def places(run: Run, lines: Iterable[Mapping[str, Any]]) -> list[Html]:
+    """`model.py:9, 12`: lines of several files, a file each time once."""
+    rows: dict[str, list[int]] = {}
+    for line in lines:
+        rows.setdefault(line["filename"], []).append(line["row"])
+    return [el("div", _path(run, name, sorted(set(found)))) for name, found in rows.items()]
+
+
+def _path(run: Run, filename: str, rows: Sequence[int]) -> Html:
+    folders, slash, name = run.shown(filename).rpartition("/")
+    told = f"{name}:{', '.join(map(str, rows))}"
+    return el("span", folders + slash, el("wbr") if slash else None, told, cls="path")

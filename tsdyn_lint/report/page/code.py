@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import builtins
-import io
-import keyword
-import token
-import tokenize
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tsdyn_lint.report.page.markup import Html, el, join, text
+from tsdyn_lint.report.page.markup import Html, el, join
+from tsdyn_lint.report.page.paint import Code
 from tsdyn_lint.report.run import Run
 from tsdyn_lint.statements import Statements
 
 HUES = 6
 _LONG = 600
 """Lines of a file from which on it is folded."""
-_STRINGS = {
-    "STRING",
-    "FSTRING_START",
-    "FSTRING_MIDDLE",
-    "FSTRING_END",
-    "TSTRING_START",
-    "TSTRING_MIDDLE",
-    "TSTRING_END",
-}
+_DEEPEST = 16
+"""Columns of indentation that the rest of a long line keeps."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +59,7 @@ def _legend(target: Mapping[str, Any]) -> Html | None:
         return None
     graphs = dynamo["captured"]
     entries = [
-        el("li", _chip([index]), f" graph {index + 1}, {graph['ops']} op{'s' * (graph['ops'] != 1)}", cls=_hue(index))
+        el("li", _chip([index]), f" graph {index + 1}, {graph['ops']} op{'s' * (graph['ops'] != 1)}", cls=hue(index))
         for index, graph in enumerate(graphs[:HUES])
     ]
     if len(graphs) > HUES:
@@ -82,12 +71,12 @@ def _legend(target: Mapping[str, Any]) -> Html | None:
     return el("ul", entries, cls="legend")
 
 
-def _file(run: Run, target: Mapping[str, Any], name: str, code: str) -> Html:
-    statements = Statements(code)
+def _file(run: Run, target: Mapping[str, Any], name: str, text: str) -> Html:
+    statements = Statements(text)
     seen = _seen(run, target, name, statements)
-    painted = highlight(code)
+    code = Code(text)
     blocks = _blocks(seen.ran, statements)
-    body = [_block(run.shown(name), block, seen, painted) for block in blocks]
+    body = [_block(run.shown(name), block, seen, code) for block in blocks]
     rows = sum(last - first + 1 for first, last, _ in blocks)
     summary = el("summary", el("span", run.shown(name), cls="path"), el("small", f"{len(seen.ran)} lines ran"))
     return el("details", summary, body, cls="file", open=rows <= _LONG) if body else Html("")
@@ -173,7 +162,7 @@ def break_text(item: Mapping[str, Any]) -> str:
 
 
 def first_line(message: str) -> str:
-    line = next(iter(str(message).strip().splitlines()), "").partition(" might cause")[0]
+    line = next(iter(str(message).strip().splitlines()), "").partition(" might cause")[0].rstrip(": ")
     return line if len(line) <= 240 else line[:237] + "..."
 
 
@@ -187,30 +176,35 @@ def _blocks(ran: frozenset[int], statements: Statements) -> list[tuple[int, int,
     return blocks
 
 
-def _block(path: str, block: tuple[int, int, str], seen: File, painted: Sequence[Html]) -> Html:
+def _block(path: str, block: tuple[int, int, str], seen: File, code: Code) -> Html:
     first, last, name = block
-    rows = [_row(row, first, seen, painted[row - 1]) for row in range(first, min(last, len(painted)) + 1)]
-    return el("table", el("caption", name, " ", el("small", f"{path}:{first}")), el("tbody", rows), cls="code")
+    numbers = range(first, min(last, len(code.lines)) + 1)
+    dedent = min(code.indent(row) for row in numbers if code.lines[row - 1].strip())
+    rows = [_row(row, first, seen, code, dedent) for row in numbers]
+    caption = el("caption", name, " ", el("small", f"{path}:{first}"))
+    return el("table", caption, el("tbody", rows), cls="code", style=f"--dedent:{dedent}ch")
 
 
-def _row(row: int, header: int, seen: File, line: Html) -> list[Html]:
+def _row(row: int, header: int, seen: File, code: Code, dedent: int) -> list[Html]:
     graphs = seen.graphs.get(row, ())
     kind, chip = "plain", None
     if graphs:
-        kind, chip = _hue(graphs[0]), _chip(graphs)
+        kind, chip = hue(graphs[0]), _chip(graphs)
     elif row in seen.skipped:
         kind, chip = "eager", el("span", "eager", cls="chip")
     elif row not in seen.ran and row != header:
         kind = "unrun"
-    marks = seen.marks.get(row, ())
-    found = [el("tr", el("th", row, scope="row"), el("td", chip), el("td", el("code", line)), cls=kind)]
-    for mark in marks:
+    hang = min(max(code.indent(row) - dedent, 0), _DEEPEST) + 4  # where the rest of a long line goes on
+    line = el("td", el("code", code.painted[row - 1], style=f"--hang:{hang}ch"))
+    found = [el("tr", el("th", row, scope="row"), el("td", chip), line, cls=kind)]
+    for mark in seen.marks.get(row, ()):
         told = el("td", el("p", el("b", mark.label), " ", mark.message, cls=f"mark {mark.kind}"), colspan=3)
         found.append(el("tr", told, cls="told"))
     return found
 
 
-def _hue(graph: int) -> str:
+def hue(graph: int) -> str:
+    """The class that gives a graph its colour."""
     return f"g g{graph % HUES}"
 
 
@@ -224,37 +218,3 @@ def _chip(graphs: Sequence[int]) -> Html:
             parts.append([graph, graph])
     words = [f"{a + 1}" if a == b else f"{a + 1}{',' if b == a + 1 else '–'}{b + 1}" for a, b in parts]
     return el("span", " ".join(words if len(words) < 4 else [words[0], "…", words[-1]]), cls="chip")
-
-
-def highlight(code: str) -> list[Html]:
-    """The lines with keywords, strings, comments and numbers marked; plain ones from where it cannot be read."""
-    lines = io.StringIO(code, newline=None).read().split("\n")
-    spans: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
-    try:
-        for found in tokenize.generate_tokens(io.StringIO("\n".join(lines)).readline):
-            if kind := _kind(found):
-                (row, start), (last, end) = found.start, found.end
-                for number in range(row, last + 1):
-                    left = start if number == row else 0
-                    spans[number].append((left, end if number == last else len(lines[number - 1]), kind))
-    except (tokenize.TokenError, SyntaxError):
-        pass
-    return [_painted(line, spans.get(number, ())) for number, line in enumerate(lines, 1)]
-
-
-def _kind(found: tokenize.TokenInfo) -> str | None:
-    name = token.tok_name[found.type]
-    if name == "NAME":
-        if keyword.iskeyword(found.string) or found.string in ("self", "cls"):
-            return "k"
-        return "b" if hasattr(builtins, found.string) else None
-    return {"COMMENT": "c", "NUMBER": "n"}.get(name) or ("s" if name in _STRINGS else None)
-
-
-def _painted(line: str, spans: Iterable[tuple[int, int, str]]) -> Html:
-    parts: list[Html] = []
-    done = 0
-    for left, right, kind in spans:
-        parts += [text(line[done:left]), el("i", line[max(left, done) : right], cls=kind)]
-        done = max(done, right)
-    return join([*parts, text(line[done:])])

@@ -21,25 +21,42 @@ def breakdown(measure: Mapping[str, Any]) -> Html | None:
     eager, compiled = measure["t_eager_us"], measure["t_compiled_us"]
     if not eager or not compiled:
         return None
-    parts = [("guards", measure["t_guard_us"]), ("graphs", measure["t_graph_us"]), ("rest", measure["t_rest_us"])]
-    longest = max(eager, compiled, sum(value or 0 for _, value in parts))
-    rows = [_bar("eager", eager, [("eager", eager)], longest), _bar("compiled", compiled, parts, longest)]
-    key = [
-        el("li", el("span", cls=f"swatch {name}"), f" {name} {units.microseconds(value)}")
-        for name, value in parts
-        if value is not None
-    ]
+    parts = {
+        name: measure[f"t_{term}_us"] for name, term in (("guards", "guard"), ("graphs", "graph"), ("rest", "rest"))
+    }
+    return _bars({"eager": (eager, {"eager": eager}), "compiled": (compiled, parts)}, units.microseconds, ["eager"])
+
+
+def compiling(measure: Mapping[str, Any]) -> Html | None:
+    """A bar for a compile with cold caches and one with warm ones, split into what torch does one after the other."""
+    bars = {}
+    for caches, parts in (measure.get("compile_parts_s") or {}).items():
+        bars[caches] = (parts["whole"], {name: value for name, value in parts.items() if name != "whole"})
+    return _bars(bars, units.seconds) if bars else None
+
+
+Bars = Mapping[str, tuple[float, Mapping[str, "float | None"]]]
+"""Label -> the whole, and its parts by name."""
+
+
+def _bars(bars: Bars, written: Callable[[float | None], str], unkeyed: Sequence[str] = ()) -> Html:
+    longest = max(max(whole, sum(value or 0 for value in parts.values())) for whole, parts in bars.values())
+    rows = []
+    for label, (whole, parts) in bars.items():
+        pieces = [
+            el("span", cls=f"piece {name}", style=width(value / longest), title=f"{name} {written(value)}")
+            for name, value in parts.items()
+            if value
+        ]
+        number = el("span", written(whole), cls="number")
+        rows.append(el("div", el("span", label, cls="label"), el("span", pieces, cls="track"), number, cls="bar"))
+    values: dict[str, list[str]] = {}
+    for _, parts in bars.values():
+        for name, value in parts.items():
+            if value is not None and name not in unkeyed:
+                values.setdefault(name, []).append(written(value))
+    key = [el("li", el("span", cls=f"swatch {name}"), f" {name} {', '.join(told)}") for name, told in values.items()]
     return el("div", rows, el("ul", key, cls="key"), cls="breakdown")
-
-
-def _bar(label: str, total: float, parts: Sequence[tuple[str, float | None]], longest: float) -> Html:
-    pieces = [
-        el("span", cls=f"piece {name}", style=width(value / longest), title=f"{name} {units.microseconds(value)}")
-        for name, value in parts
-        if value
-    ]
-    return el("div", el("span", label, cls="label"), el("span", pieces, cls="track"),
-              el("span", units.microseconds(total), cls="number"), cls="bar")  # fmt: skip
 
 
 def width(share: float) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tsdyn_lint.report.page import units
 from tsdyn_lint.report.page.captures import place
 from tsdyn_lint.report.page.code import first_line
 from tsdyn_lint.report.page.markup import Html, el
+from tsdyn_lint.report.page.tables import table
 from tsdyn_lint.report.run import Run
 
 
@@ -24,14 +25,8 @@ def guards(run: Run, target: Mapping[str, Any]) -> Html | None:
     return el("div", el("p", f"{counted}{hits}{limit}."), _failed(run, dynamo["recompiles"]))
 
 
-def _failed(run: Run, recompiles: list[Mapping[str, Any]]) -> Html | None:
-    if not recompiles:
-        return None
-    heads = el("tr", [el("th", name, scope="col") for name in ("Call", "Guard that failed", "Made at")])
+def _failed(run: Run, recompiles: Sequence[Mapping[str, Any]]) -> Html | None:
     rows = [
-        el("tr", el("th", item["input"], scope="row"),
-           el("td", el("code", first_line(item["guard"])), data_label="Guard that failed"),
-           el("td", *(place(run, item) or (units.NONE,)), data_label="Made at"))
-        for item in recompiles
-    ]  # fmt: skip
-    return el("table", el("thead", heads), el("tbody", rows), cls="failed rows")
+        (item["input"], el("code", first_line(item["guard"])), place(run, item) or units.NONE) for item in recompiles
+    ]
+    return table(("Call", "Guard that failed", "Made at"), rows)

@@ -8,11 +8,12 @@ from typing import Any
 from tsdyn_lint.report.page import units
 from tsdyn_lint.report.page.captures import captures, place
 from tsdyn_lint.report.page.code import listing
-from tsdyn_lint.report.page.cost import breakdown, curve
+from tsdyn_lint.report.page.cost import breakdown, compiling, curve
 from tsdyn_lint.report.page.guards import guards
 from tsdyn_lint.report.page.kernels import kernels
 from tsdyn_lint.report.page.markup import Child, Html, el
 from tsdyn_lint.report.page.summary import coverage, title
+from tsdyn_lint.report.page.tables import lifted, missing, pairs, roads, sweep
 from tsdyn_lint.report.run import Run
 
 Target = Mapping[str, Any]
@@ -31,12 +32,20 @@ def section(run: Run, index: int, target: Target) -> Html:
 def _parts(run: Run, target: Target) -> Iterator[tuple[str, Html | None]]:
     yield "Captures", captures(run, target)
     yield "Source, by graph", listing(run, target)
-    measure = target["measure"]
+    measure, route = target["measure"], target["route"]
     if measure:
         yield "Where a call’s time goes", breakdown(measure)
+        yield "Eager and compiled", pairs(measure)
         yield "Cost over calls", _cost(measure)
+        yield "Where a compile’s time goes, cold and warm caches", compiling(measure)
         yield "Kernels", kernels(run, measure["kernels"])
+        yield "What breaks cost", lifted(run, measure)
+        yield "Other sizes", sweep(measure)
     yield "Guards", guards(run, target)
+    if route:
+        yield "Which road to take", roads(route)
+    if measure:
+        yield "Not measured", missing(measure)
 
 
 def _about(target: Target) -> Html:
