@@ -186,3 +186,12 @@ def test_plain_code_passes_everything(seen: dict[str, Any]) -> None:
 def test_a_segfault_in_one_probe_leaves_the_others(seen: dict[str, Any]) -> None:
     assert set(seen["dies"]["broken"]) == {"trace"} and "SIGSEGV" in seen["dies"]["broken"]["trace"]
     assert seen["dies"]["draft"].ok and seen["dies"]["dynamo"].ok
+
+
+def test_what_has_no_file_is_no_part_of_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's own modules would be put back to how they were before torch imported more of itself."""
+    from tsdyn_lint.verify.probes.places import Project
+
+    monkeypatch.chdir(tmp_path)
+    assert not Project((str(tmp_path),)).has("")
+    assert Project((str(tmp_path),)).has(str(tmp_path / "model.py"))

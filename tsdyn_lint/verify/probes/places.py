@@ -34,7 +34,7 @@ class Project:
 
 @lru_cache(maxsize=4096)
 def _under(roots: tuple[str, ...], filename: str) -> bool:
-    if filename.startswith("<"):  # code made from a string, as dataclasses and named tuples are
+    if not filename or filename.startswith("<"):  # built in, or made from a string as dataclasses are
         return False
     path = os.path.realpath(filename)
     if path.startswith(OURS):
