@@ -43,14 +43,17 @@ def shard(context: click.Context, parameter: click.Parameter, text: str | None) 
 OPTIONS: list[Callable[[Any], Any]] = [
     click.option(
         "--verify",
-        type=click.Choice(["confirm"]),
+        type=click.Choice(["confirm", "measure", "aot"]),
         metavar="[=STAGE]",
-        help="Run the flagged modules on the installed torch and say which findings hold (extra: verify).",
+        help="Run the flagged modules on the installed torch and say which findings hold (extra: verify); =measure "
+        "adds what compiling them costs and saves, =aot a package of AOTInductor too.",
     ),
     click.option(
         "--device", type=click.Choice(["auto", "cpu", "cuda"]), help="Where --verify runs; auto: CUDA if any."
     ),
-    click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds a target may take (120)."),
+    click.option(
+        "--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds a target may take (120; measuring 900)."
+    ),
     click.option("--memory", type=click.IntRange(min=1), help="MB a target may use (8192)."),
     click.option("--shard", metavar="I/N", callback=shard, help="Run only every N-th target, beginning with the I-th."),
     click.option(
@@ -58,6 +61,10 @@ OPTIONS: list[Callable[[Any], Any]] = [
         metavar="FILE.html",
         type=click.Path(dir_okay=False, path_type=Path),
         help="Write what --verify saw as one page: source by graph, figures, captures.",
+    ),
+    click.option("--backend", metavar="NAME", help="What --verify=measure compiles with: any of torch's (inductor)."),
+    click.option(
+        "--calls", type=click.IntRange(min=1), metavar="N", help="Say what compiling wins or loses over N calls."
     ),
     click.option("--update-budgets", is_flag=True, help="Write what --verify saw as budgets into the configuration."),
     click.option("--fail-unverified", is_flag=True, help="Fail on findings that --verify could not try."),
@@ -71,7 +78,8 @@ def verified(outcome: Outcome, given: Mapping[str, Any], jobs: int) -> Outcome:
 
     options = Options(
         given["verify"], given["device"], given["timeout"], given["memory"], given["shard"], jobs,
-        progress=_bar if sys.stderr.isatty() and not given["quiet"] else None,
+        progress=_bar if sys.stderr.isatty() and not given["quiet"] else None, backend=given["backend"],
+        calls=given["calls"],
     )  # fmt: skip
     groups = [
         Group(group.settings, group.rulebook, [outcome.library[str(path)] for path in group.paths])

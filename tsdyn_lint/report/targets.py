@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from tsdyn_lint.report import figures
 from tsdyn_lint.report.run import Run
 from tsdyn_lint.report.style import paint
 
@@ -23,10 +24,11 @@ def _block(run: Run, target: Mapping[str, Any]) -> str:
     if failure:
         lines.append(f"  not run ({failure['kind']}): {_short(failure['message'])}")
         lines += [f"    {line}" for line in failure.get("toml", "").splitlines()]
-    for name, describe in (("dynamo", _dynamo), ("script", _script), ("trace", _trace), ("export", _export)):
+    for name, describe in _PARTS.items():
         seen = target[name]
         if seen is not None:
-            told = [f"not available: {seen['unavailable']}"] if seen.get("unavailable") else list(describe(run, seen))
+            lacks = isinstance(seen.get("unavailable"), str)
+            told = [f"not available: {seen['unavailable']}"] if lacks else list(describe(run, seen))
             lines += [f"  {name if index == 0 else '':<7} {text}" for index, text in enumerate(told)]
     broken = target["budget"]["broken"]
     lines += [
@@ -95,6 +97,12 @@ def _export(run: Run, seen: Mapping[str, Any]) -> Iterator[str]:
         yield f"raises{_at(run, error)}: {_short(error['message'])}"
     for failure in (seen["draft"] or [])[:_MOST]:
         yield f"  needs data{_at(run, failure)}: {_short(failure['expression'] or failure['kind'])}"
+
+
+_PARTS: dict[str, Callable[[Run, Mapping[str, Any]], Iterator[str]]] = {
+    "dynamo": _dynamo, "script": _script, "trace": _trace, "export": _export, "aot": figures.packaged,
+    "measure": figures.measured, "route": lambda run, seen: figures.route(seen),
+}  # fmt: skip
 
 
 def _agreement(seen: Mapping[str, Any]) -> str:

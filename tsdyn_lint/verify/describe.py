@@ -7,7 +7,7 @@ from typing import Any
 
 from tsdyn_lint.findings import Finding
 from tsdyn_lint.verify.confirm import Observed
-from tsdyn_lint.verify.observe import Answer, Dynamo, Eager, Export, Fault, Recompiles, Script, Site, Trace
+from tsdyn_lint.verify.observe import Answer, Dynamo, Eager, Export, Fault, Recompiles, Script, Site, Trace, agree
 from tsdyn_lint.verify.spawn import Result
 from tsdyn_lint.verify.target import Target
 
@@ -112,8 +112,8 @@ def _dynamo(observed: Observed, findings: Sequence[Finding]) -> dict[str, Any] |
         "recompiles": [{"input": r.input, "guard": r.guard, **_place(r.site)} for r in recompiles.recompiles]
         if recompiles
         else [],
-        "same_input": _agree(seen.answers, ("example",)),
-        "other_inputs": _agree((*seen.answers, *(recompiles.answers if recompiles else ())), OTHERS),
+        "same_input": agree(seen.answers, ("example",)),
+        "other_inputs": agree((*seen.answers, *(recompiles.answers if recompiles else ())), OTHERS),
         "unavailable": seen.unavailable,
     }  # fmt: skip
 
@@ -126,12 +126,6 @@ def _answers(answers: Sequence[Answer]) -> list[dict[str, str]]:
     return [{"input": a.input, "outcome": a.outcome, "message": a.message} for a in answers]
 
 
-def _agree(answers: Sequence[Answer], kinds: tuple[str, ...]) -> bool | None:
-    """Whether all comparable answers of those kinds are eager's; None where there is none."""
-    told = [a.outcome for a in answers if a.kind in kinds and a.outcome in ("same", "differs", "raises")]
-    return all(outcome == "same" for outcome in told) if told else None
-
-
 def _script(seen: Any) -> dict[str, Any] | None:
     if not isinstance(seen, Script):
         return None
@@ -142,8 +136,8 @@ def _script(seen: Any) -> dict[str, Any] | None:
             [{**_place(seen.run_error.site), "message": seen.run_error.message, "how": "run"}] if seen.run_error else []
         ),
         "complete": seen.complete,
-        "same_input": _agree(seen.answers, ("example",)),
-        "other_inputs": _agree(seen.answers, OTHERS),
+        "same_input": agree(seen.answers, ("example",)),
+        "other_inputs": agree(seen.answers, OTHERS),
         "unavailable": seen.unavailable,
     }
 
@@ -154,8 +148,8 @@ def _trace(seen: Any) -> dict[str, Any] | None:
     return {
         "ok": seen.ok,
         "error": _fault(seen.error),
-        "same_input": _agree(seen.answers, ("example",)),
-        "other_inputs": _agree(seen.answers, OTHERS),
+        "same_input": agree(seen.answers, ("example",)),
+        "other_inputs": agree(seen.answers, OTHERS),
         "answers": _answers(seen.answers),
         "warnings": [{**_place(w.site), "message": w.message} for w in seen.warnings],
         "unavailable": seen.unavailable,
@@ -169,8 +163,8 @@ def _export(observed: Observed) -> dict[str, Any] | None:
     return {
         "ok": seen.ok,
         "errors": [_fault(seen.error)] if seen.error else [],
-        "same_input": _agree(seen.answers, ("example",)),
-        "other_inputs": _agree(seen.answers, OTHERS),
+        "same_input": agree(seen.answers, ("example",)),
+        "other_inputs": agree(seen.answers, OTHERS),
         "strict": {"ok": strict.ok, "errors": [_fault(strict.error)] if strict.error else []} if strict else None,
         "draft": [{"kind": f.kind, "expression": f.expression, **_place(f.site)} for f in draft.failures]
         if draft

@@ -143,7 +143,10 @@ class State:
 
 @dataclass(frozen=True)
 class Lifted:
-    """The same target with the breaks lifted that a switch of torch lifts; `gain_us` a call. Worst break first."""
+    """The same target with the breaks lifted that a switch of torch lifts. Worst break first.
+
+    `gain_us` is a call's, None where the noise does not resolve it.
+    """
 
     switch: str
     sites: tuple[Line, ...]

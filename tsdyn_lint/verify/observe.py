@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, Union
 
@@ -47,6 +48,12 @@ class Answer:
     message: str = ""
     kind: str = "given"
     """How the call differs from the example: `example`, `again`, `values`, `sizes` or `given` (by the user)."""
+
+
+def agree(answers: Iterable[Answer], kinds: Sequence[str]) -> bool | None:
+    """Whether all comparable answers of those kinds are eager's; None where there is none."""
+    told = [a.outcome for a in answers if a.kind in kinds and a.outcome in ("same", "differs", "raises")]
+    return all(outcome == "same" for outcome in told) if told else None
 
 
 @dataclass(frozen=True)
@@ -225,8 +232,8 @@ OBSERVATIONS: dict[str, type[Any]] = {
 
 
 def encode(value: Any) -> Any:
-    """A dataclass of this module as JSON-ready data."""
-    return dataclasses.asdict(value)
+    """A dataclass of this module, or of `measured`, as JSON-ready data."""
+    return None if value is None else dataclasses.asdict(value)
 
 
 def decode(kind: type[T], data: Any) -> T:

@@ -19,12 +19,13 @@ from tsdyn_lint.torchversion import installed_torch
 from tsdyn_lint.verify import budget
 from tsdyn_lint.verify.confirm import NOT_RUN, Observed, Verdict, best, summed_up, verdict
 from tsdyn_lint.verify.describe import describe
+from tsdyn_lint.verify.measuring import Measuring
 from tsdyn_lint.verify.observe import OBSERVATIONS, decode
 from tsdyn_lint.verify.spawn import Job, Result, Workers
-from tsdyn_lint.verify.target import VERIFY_FILE, Target, configured, discovered, import_place, named_by
+from tsdyn_lint.verify.target import VERIFY_FILE, Target, TargetError, configured, discovered, import_place, named_by
 from tsdyn_lint.verify.unpredicted import unpredicted
 
-TIMEOUT, MEMORY = 120.0, 8192
+TIMEOUT, MEASURE_TIMEOUT, MEMORY = 120.0, 900.0, 8192
 Progress = Callable[[int, int, str], None]
 """Called with how many targets are done, how many there are, and the name of the last one."""
 
@@ -41,6 +42,8 @@ class Options:
     jobs: int = 1
     fail_unverified: bool = False
     progress: Progress | None = None
+    backend: str | None = None
+    calls: int | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ class Ran:
     target: Target
     result: Result
     observed: Observed = field(init=False)
+    measured: Result | None = None
+    """What the measuring worker told, where there was one."""
 
 
 class NoTorch(Exception):
@@ -111,7 +116,15 @@ def _verify_group(
     judged = [_judged(finding, views) for finding in findings]
     new = unpredicted(views, findings, engines, {str(source.path) for source in group.sources}, statements)
     kept = _reported(new, group)
-    reports = [describe(run.target, run.result, run.observed, [*findings, *kept]) for run in runs]
+    measuring = Measuring(
+        options.stage, options.backend or group.settings.verify.get("backend") or "inductor",
+        options.calls or group.settings.verify.get("calls"),
+    )  # fmt: skip
+    _measure(runs, group, options, measuring, workers)
+    reports = []
+    for run in runs:
+        report = describe(run.target, run.result, run.observed, [*findings, *kept])
+        reports.append(report if run.measured is None else measuring.added(report, run.measured))
     mine = {str(source.path): statements(str(source.path)) for source in group.sources}
     for run, report in zip(runs, reports, strict=True):
         kept += _over_budget(run.target, report, group, mine)
@@ -130,6 +143,19 @@ def _over_budget(
     told = [over.as_json((one.filename, one.start.row)) for over, one in found.items() if one in kept]
     report["budget"] = {"limits": allowed, "broken": told}
     return kept
+
+
+def _measure(runs: Sequence[Ran], group: Group, options: Options, measuring: Measuring, workers: Workers) -> None:
+    """One target after the other, with nothing else running: what shares the machine shows in every figure."""
+    wanted = [run for run in runs if measuring.wants(run.target, run.result)]
+    for index, run in enumerate(wanted):
+        subject = {**_subject(run.target, group), "backend": measuring.backend}
+        job = _job(subject, measuring.probes(run.target), group, options, MEASURE_TIMEOUT)
+        _, run.measured = next(iter(workers.run([job])))
+        if run.measured.failure is not None and run.measured.failure[0] == "backend":
+            raise TargetError(f"--backend: {run.measured.failure[1]}")
+        if options.progress:
+            options.progress(index + 1, len(wanted), f"measured {run.target.name}")
 
 
 def observed(
@@ -200,23 +226,22 @@ def _reached(target: Target, runs: Iterable[Ran], group: Group) -> bool:
 def _run(
     targets: Sequence[Target], group: Group, findings: Sequence[Finding], options: Options, workers: Workers, done: int
 ) -> list[Ran]:
-    table = group.settings.verify
-    jobs = [
-        Job(
-            _subject(target, group),
-            tuple(OBSERVATIONS),
-            float(options.timeout or table.get("timeout") or TIMEOUT),
-            int(options.memory or table.get("memory") or MEMORY),
-            str(options.device or table.get("device") or "auto"),
-        )
-        for target in targets
-    ]
+    limit = float(group.settings.verify.get("timeout") or TIMEOUT)
+    jobs = [_job(_subject(target, group), tuple(OBSERVATIONS), group, options, limit) for target in targets]
     results: dict[int, Result] = {}
     for index, result in workers.run(jobs):
         results[index] = result
         if options.progress:
             options.progress(done + len(results), done + len(jobs), targets[index].name)
     return [Ran(target, results[index]) for index, target in enumerate(targets)]
+
+
+def _job(subject: dict[str, Any], probes: tuple[str, ...], group: Group, options: Options, timeout: float) -> Job:
+    table = group.settings.verify
+    return Job(
+        subject, probes, float(options.timeout or timeout), int(options.memory or table.get("memory") or MEMORY),
+        str(options.device or table.get("device") or "auto"),
+    )  # fmt: skip
 
 
 def _place(file: Path, group: Group) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import itertools
 import json
 import os
@@ -55,7 +56,15 @@ def environment() -> dict[str, str]:
     env.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     env["PYTHONPATH"] = os.pathsep.join(filter(None, (PACKAGE_ROOT, env.get("PYTHONPATH"))))
     env["PYTHONUNBUFFERED"] = "1"
+    env.setdefault("LOGNAME", _user())  # cut off from the network, a process no longer knows whose caches to use
     return env
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"
 
 
 def command(*arguments: str) -> list[str]:
@@ -179,10 +188,10 @@ def _note(result: Result, says: dict[str, Any], state: Progress, number: int) ->
         name = says["probe"]
         if name in left:
             left.remove(name)
-        if "seen" in says:
-            result.seen[name], result.seconds[name] = says["seen"], says["seconds"]
-        else:
+        if says.get("error"):
             result.broken[name] = says["error"]
+        elif says["seen"] is not None:  # a probe may have nothing to say of a target
+            result.seen[name], result.seconds[name] = says["seen"], says["seconds"]
         state.current.pop(number, None)
     elif "done" in says:
         left.clear()

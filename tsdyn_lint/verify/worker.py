@@ -52,7 +52,13 @@ def run_job(job: dict[str, Any], emit: Emit) -> None:
             return
         device = chosen_device(job.get("device", "cpu"))
         check_device(device)
+        check_backend(job["subject"].get("backend"))
         subject = build({**job["subject"], "device": device})
+        subject.backend = job["subject"].get("backend") or subject.backend
+        subject.folder = os.path.dirname(job["log"])
+    except BackendError as error:
+        emit({"failure": "backend", "message": str(error)})
+        return
     except NotATarget as error:
         emit({"failure": "skip", "message": str(error)})
         return
@@ -70,6 +76,8 @@ def run_job(job: dict[str, Any], emit: Emit) -> None:
             seen = encode(load(name)(subject))
         except BaseException as error:
             emit({"probe": name, "error": _told(error), "traceback": traceback.format_exc(limit=-8)})
+            if name == "compiling":
+                break
             continue
         emit({"probe": name, "seen": seen, "seconds": round(time.perf_counter() - begin, 4)})
         if name == "eager" and not seen["ok"]:
@@ -98,7 +106,21 @@ def check_device(device: str) -> None:
         raise BuildError("there is no CUDA device")
 
 
+def check_backend(name: str | None) -> None:
+    """Raise BackendError for one that Dynamo does not know."""
+    from tsdyn_lint.verify.measure.toolchain import registered
+
+    if name and name not in (known := registered()):
+        raise BackendError(f"no backend {name!r} is registered here; there are {', '.join(known)}")
+
+
+class BackendError(Exception):
+    """A backend that does not exist."""
+
+
 def _told(error: BaseException) -> str:
+    if type(error).__name__ == "Unavailable":
+        return str(error)
     return f"{type(error).__name__}: {error}"[:2000]
 
 

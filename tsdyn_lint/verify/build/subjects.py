@@ -18,6 +18,7 @@ from tsdyn_lint.verify.build.ctor import Constructor
 from tsdyn_lint.verify.build.given import BESIDE, Calls, beside, from_table, with_second
 from tsdyn_lint.verify.build.guess import Recipe, plain
 from tsdyn_lint.verify.build.importing import BuildError, NotATarget, attribute, import_file
+from tsdyn_lint.verify.build.literal import sizes_of
 from tsdyn_lint.verify.build.search import FIRST_SECONDS, Miss, example_toml, inputs_for, search
 from tsdyn_lint.verify.build.seeds import function_seeds, module_seeds
 from tsdyn_lint.verify.build.spec import Specs
@@ -50,17 +51,22 @@ def build(description: Mapping[str, Any]) -> Subject:
         target = attribute(module, description["qualname"])
     project = Project(tuple(description["roots"]))
     restore = keeper(project)
-    maker, calls, about = _prepared(target, table, owner, str(table.get("mode") or "eval"))
+    mode = str(table.get("mode") or "eval")
+    maker, calls, about = _prepared(target, table, owner, mode)
     restore()
     device = description.get("device", "cpu")
     moved = tuple(tuple(example.on_device(call, device) for call in group) for group in ((calls[0],), *calls[1:]))
     about |= {"inputs": list(describe(moved[0][0])), "device": device, "torch": torch.__version__.partition("+")[0]}
+    about["mode"] = mode
+    about["varies"] = table.get("second") is not None or bool(sizes_of(table.get("inputs") or []))
 
     def make() -> Callable[..., Any]:
         made: Callable[..., Any] = maker()
         return made.to(device) if isinstance(made, nn.Module) and device != "cpu" else made
 
-    return Subject(make, moved[0][0], project, moved[1], moved[2], bool(table.get("fullgraph")), restore, about)
+    return Subject(
+        make, moved[0][0], project, moved[1], moved[2], bool(table.get("fullgraph")), restore, about, mode
+    )  # fmt: skip
 
 
 def _imported(description: Mapping[str, Any]) -> ModuleType:

@@ -19,8 +19,20 @@ PROBES = {
 """Name -> module and function, in the order they run: cheap and telling ones first."""
 
 
+MEASURES = {
+    name: f"..measure.{module}:probe"
+    for name, module in {
+        "compiling": "compiling", "speed": "speed", "guards": "guards", "graphs": "graphs", "kernels": "kernels",
+        "memory": "memory", "training": "training", "torchscript": "torchscript", "sweep": "sweep", "lifts": "lifts",
+        "cuda": "gpu", "onnx": "onnx", "aot": "aot",
+    }.items()
+}  # fmt: skip
+"""Those of the measure stage, where the first fills the caches that the others find things in."""
+
+
 def load(name: str) -> Callable[[Any], Any]:
     """The probe of that name; imports its module, and with it torch."""
-    module, _, function = PROBES[name].partition(":")
-    probe: Callable[[Any], Any] = getattr(import_module(f"{__name__}.{module}"), function)
+    module, _, function = {**PROBES, **MEASURES}[name].partition(":")
+    place = module if module.startswith(".") else f".{module}"
+    probe: Callable[[Any], Any] = getattr(import_module(place, __name__), function)
     return probe

@@ -29,6 +29,11 @@ class Wrapped(torch.nn.Module):  # type: ignore[misc]
         return self.function(*args, **kwargs)  # type: ignore[operator]
 
 
+def as_module(function: object) -> torch.nn.Module:
+    """What can be exported of it."""
+    return function if isinstance(function, torch.nn.Module) else Wrapped(function)
+
+
 def probe(subject: Subject) -> Export:
     """The default way. The exported program is then asked the other calls: a value it froze shows there."""
     return _export(subject, strict=False)
@@ -43,7 +48,7 @@ def _export(subject: Subject, strict: bool) -> Export:
     if missing := lacking("export_strict" if strict else "export"):
         return Export(False, strict, unavailable=missing)
     function = uncompiled(subject.fresh())
-    module = function if isinstance(function, torch.nn.Module) else Wrapped(function)
+    module = as_module(function)
     call = subject.example.copy()
     coverage = Coverage(subject.project)
     seed(0)

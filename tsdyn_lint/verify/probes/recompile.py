@@ -53,7 +53,7 @@ def probe(subject: Subject) -> Recompiles:
             recompiles += _parsed(tap, before[0], call.label, files)
             compiled_now = len(_mine(tap, subject.project)) > before[1] or graphs.count > before[2]
             hits += len(labels) > 1 and not compiled_now
-        limit = _limit_hit(tap, recompiles)
+        limit = limit_hit(tap)
     return Recompiles(error is None, tuple(labels), tuple(recompiles), tuple(after), hits, tuple(answers), limit, error)
 
 
@@ -73,7 +73,8 @@ def _mine(tap: Tap, project: Project) -> list[dict[str, Any]]:
     return [record for record in tap.metrics if project.has(record.get("co_filename") or "")]
 
 
-def _limit_hit(tap: Tap, recompiles: list[Recompile]) -> bool:
+def limit_hit(tap: Tap) -> bool:
+    """Whether Dynamo gave up on a frame because it had compiled it too often."""
     counters = torch._dynamo.utils.counters
     text = " ".join([*map(str, counters.get("unimplemented", {})), *tap.errors, *(b.reason for b in tap.breaks)])
     return any(name in text for name in LIMITS)

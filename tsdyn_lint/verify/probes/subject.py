@@ -54,8 +54,14 @@ class Subject:
     reset: Callable[[], None] = lambda: None
     about: dict[str, Any] = field(default_factory=dict)
     """What is told of how it was built: inputs used, whether they were made up."""
+    mode: str = "eval"
+    backend: str = "inductor"
+    folder: str | None = None
+    """Where files of the run may lie; None for the system's."""
     eager: Any = None
     """What `agreement.agreement` keeps here."""
+    rig: Any = None
+    """What `measure.rig.rig` keeps here."""
 
     def fresh(self) -> Callable[..., Any]:
         """A new instance with a clean torch, Python and module state, made with the same random numbers each time."""

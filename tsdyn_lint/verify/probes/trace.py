@@ -24,37 +24,38 @@ def probe(subject: Subject) -> Trace:
     if missing := lacking("trace"):
         return Trace(False, unavailable=missing)
     function = uncompiled(subject.fresh())
-    call = positional(function, subject.example.copy())
     coverage = Coverage(subject.project)
     seed(0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             with coverage:
-                traced = _trace(function, call)
+                captured = traced(function, subject.example.copy())
         except Exception as error:
             return Trace(False, fault(error, subject.project), _warned(caught, subject), lines=coverage.lines)
     with unoptimised():
-        answers = agreement(subject).answers(_adapted(traced, function), never)
+        answers = agreement(subject).answers(adapted(captured, function), never)
     return Trace(True, None, _warned(caught, subject), answers, coverage.lines)
 
 
-def _trace(function: Callable[..., Any], call: Call) -> Callable[..., Any]:
+def traced(function: Callable[..., Any], call: Call) -> Callable[..., Any]:
+    """The function or module, traced on that call."""
+    call = positional(function, call)
     tracer: Any = torch.jit.trace
-    traced: Callable[..., Any]
+    captured: Callable[..., Any]
     if call.kwargs:
-        traced = tracer(function, example_kwarg_inputs=named(function, call), check_trace=False)
+        captured = tracer(function, example_kwarg_inputs=named(function, call), check_trace=False)
     else:
-        traced = tracer(function, call.args, check_trace=False)
-    return traced
+        captured = tracer(function, call.args, check_trace=False)
+    return captured
 
 
-def _adapted(traced: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
+def adapted(captured: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
     """Calls it as it was traced: keyword arguments turned into positional ones where there are no gaps."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         call = positional(function, Call(args, kwargs))
-        return traced(**named(function, call)) if call.kwargs else traced(*call.args)
+        return captured(**named(function, call)) if call.kwargs else captured(*call.args)
 
     return run
 

@@ -1,0 +1,233 @@
+"""`--verify=measure`: kernels by hand check, coverage, what no figure is made up of, and how a run prints them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from conftest import REPOSITORY
+
+pytest.importorskip("torch")
+
+from tsdyn_lint.cli import main
+from tsdyn_lint.verify.measured import MEASURED
+from tsdyn_lint.verify.observe import decode
+from tsdyn_lint.verify.spawn import Job, Result, Workers
+
+FIXTURES = REPOSITORY / "fixtures/measure"
+needs_compiler = pytest.mark.skipif(
+    not any(map(shutil.which, ("g++", "clang++", "c++"))), reason="Inductor needs a C++ compiler"
+)
+
+
+def job(file: Path, name: str, probes: str, table: dict[str, Any] | None = None, backend: str = "inductor") -> Job:
+    subject = {
+        "file": str(file), "root": str(file.parent), "module": file.stem, "roots": [str(file.parent)],
+        "qualname": name, "table": table or {}, "entry": None, "found": not table, "backend": backend,
+    }  # fmt: skip
+    return Job(subject, tuple(probes.split()), timeout=300)
+
+
+TRAINED = {"mode": "train", "inputs": [{"shape": ["batch", 256]}]}
+JOBS = {
+    "pointwise": job(FIXTURES / "pointwise.py", "Pointwise", "compiling graphs guards kernels memory"),
+    "mlp": job(FIXTURES / "mlp.py", "MLP", "compiling graphs kernels"),
+    "conv": job(FIXTURES / "conv_bn_relu.py", "ConvBnRelu", "compiling graphs kernels"),
+    "attention": job(FIXTURES / "attention.py", "Attention", "compiling graphs kernels"),
+    "one_break": job(FIXTURES / "one_break.py", "OneBreak", "compiling graphs guards lifts"),
+    "break_in_loop": job(FIXTURES / "break_in_loop.py", "BreakInLoop", "compiling graphs guards kernels"),
+    "moe": job(FIXTURES / "moe.py", "MoE", "compiling graphs kernels"),
+    "trained": job(FIXTURES / "mlp.py", "MLP", "compiling speed training sweep", TRAINED, "aot_eager"),
+    "loop_model": job(REPOSITORY / "fixtures/models/loop_model.py", "LoopModel", "torchscript"),
+}
+
+
+@pytest.fixture(scope="module")
+def ran() -> dict[str, dict[str, Any]]:
+    """What the probes saw of each fixture, as dataclasses."""
+    with Workers() as workers:
+        results: dict[int, Result] = dict(workers.run(JOBS.values()))
+    found = {}
+    for index, name in enumerate(JOBS):
+        assert results[index].failure is None and not results[index].broken, (name, results[index])
+        found[name] = {probe: decode(MEASURED[probe], seen) for probe, seen in results[index].seen.items()}
+    return found
+
+
+def made_of(seen: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    return [(kernel.kind, [op.removeprefix("aten.") for op in kernel.ops]) for kernel in seen["kernels"].kernels]
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.xdist_group("measure")
+class TestKernels:
+    """By hand: what Inductor makes of each fixture is known, and the operators are those of the source."""
+
+    def test_eight_operators_are_one_kernel(self, ran: dict[str, dict[str, Any]]) -> None:
+        seen = ran["pointwise"]
+        assert made_of(seen) == [("fused", ["mul", "tanh", "add", "sigmoid", "mul", "add", "exp", "neg"])]
+        assert seen["kernels"].launches.eager == 8 and seen["kernels"].launches.compiled == 1
+        kernel = seen["kernels"].kernels[0]
+        assert [line.row for line in kernel.lines] == [9, 10]
+        assert kernel.bytes == 3 * 256 * 512 * 4  # reads both inputs once, writes the result once
+        assert kernel.time_us and kernel.gbps is None
+
+    def test_matrix_products_are_external(self, ran: dict[str, dict[str, Any]]) -> None:
+        assert made_of(ran["mlp"]) == [
+            ("external", ["addmm"]), ("fused", ["gelu"]), ("external", ["addmm"]),
+            ("fused", ["add", "native_layer_norm"]),
+        ]  # fmt: skip
+        assert ran["mlp"]["kernels"].launches.eager == 5 and ran["mlp"]["kernels"].launches.compiled == 4
+        assert all(kernel.time_us for kernel in ran["mlp"]["kernels"].kernels)
+
+    def test_what_follows_a_convolution_fuses(self, ran: dict[str, dict[str, Any]]) -> None:
+        kinds = made_of(ran["conv"])
+        assert ("external", ["convolution"]) in kinds
+        assert kinds[-1] == ("fused", ["_native_batch_norm_legit_no_training", "relu", "mean"])
+
+    def test_attention_is_the_librarys(self, ran: dict[str, dict[str, Any]]) -> None:
+        external = [ops for kind, ops in made_of(ran["attention"]) if kind == "external"]
+        assert external[0] == external[-1] == ["addmm"] and len(external) in (3, 4)
+
+    def test_a_skipped_frame_has_none(self, ran: dict[str, dict[str, Any]]) -> None:
+        for name in ("break_in_loop", "moe"):
+            kernels = ran[name]["kernels"]
+            assert kernels.kernels == () and kernels.launches.eager == kernels.launches.compiled > 10
+
+    def test_only_a_gpu_saves_launches(self, ran: dict[str, dict[str, Any]]) -> None:
+        assert ran["pointwise"]["kernels"].saving.launch is None
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.xdist_group("measure")
+class TestTerms:
+    """Where a call's time goes."""
+
+    @pytest.mark.parametrize("name", ["pointwise", "mlp", "conv", "attention"])
+    def test_a_whole_graph_is_nearly_all_of_a_call(self, ran: dict[str, dict[str, Any]], name: str) -> None:
+        assert ran[name]["graphs"].count == 1 and ran[name]["graphs"].share > 0.85
+
+    def test_a_break_takes_its_share(self, ran: dict[str, dict[str, Any]]) -> None:
+        assert ran["one_break"]["graphs"].count == 2 and 0.1 < ran["one_break"]["graphs"].share < 0.97
+
+    def test_a_skipped_frame_is_in_no_graph(self, ran: dict[str, dict[str, Any]]) -> None:
+        for name in ("break_in_loop", "moe"):
+            assert ran[name]["graphs"].count == 0 and ran[name]["graphs"].share == 0
+
+    def test_guards_of_every_frame_count(self, ran: dict[str, dict[str, Any]]) -> None:
+        whole, split = ran["pointwise"]["guards"], ran["one_break"]["guards"]
+        assert 0 < whole.count < split.count and whole.us > 0
+        assert ran["break_in_loop"]["guards"].count == 0
+
+    def test_the_parts_of_a_compile_are_apart(self, ran: dict[str, dict[str, Any]]) -> None:
+        cold, warm = ran["mlp"]["compiling"].cold, ran["mlp"]["compiling"].warm
+        parts = [cold.capture, cold.aot, cold.lowering, cold.codegen, cold.build]
+        assert all(part is not None and part >= 0 for part in parts) and sum(parts) <= cold.whole
+        assert cold.build > 0 and warm.build == 0 and warm.whole < cold.whole
+
+    def test_fusing_keeps_less_at_a_time(self, ran: dict[str, dict[str, Any]]) -> None:
+        peak = ran["pointwise"]["memory"].peak
+        assert peak.compiled == pytest.approx(256 * 512 * 4 / 2**20, abs=0.01) and peak.eager > 2 * peak.compiled
+
+    def test_lifting_the_break_makes_one_graph(self, ran: dict[str, dict[str, Any]]) -> None:
+        (lifted,) = ran["one_break"]["lifts"].lifted
+        assert lifted.switch == "capture_scalar_outputs" and [site.row for site in lifted.sites] == [15]
+        assert (lifted.before.graphs, lifted.after.graphs) == (2, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("measure")
+class TestOtherRoads:
+    def test_a_training_step_has_parts(self, ran: dict[str, dict[str, Any]]) -> None:
+        step, speed = ran["trained"]["training"], ran["trained"]["speed"]
+        assert step.forward_us.eager > 0 and step.backward_us.compiled > 0 and step.peak_memory_mb.eager > 0
+        assert speed.eager_us > step.forward_us.eager
+
+    def test_a_size_compiles_once_more_and_is_then_reused(self, ran: dict[str, dict[str, Any]]) -> None:
+        calls = ran["trained"]["sweep"].calls
+        assert [call.how for call in calls] == ["recompiled", "reused", "reused", "reused"]
+        assert [call.input for call in calls] == ["batch 5", "batch 6", "batch 7", "batch 9"]
+
+    def test_torchscript_is_saved_loaded_and_timed(self, ran: dict[str, dict[str, Any]]) -> None:
+        seen = ran["loop_model"]["torchscript"]
+        assert seen.file_mb > 0 and seen.load_s > 0 and seen.t_script_us > 0 and seen.t_trace_us > 0
+
+
+PROJECT = {
+    "model.py": (FIXTURES / "one_break.py").read_text(),
+    "tsdyn-lint.toml": """\
+[[verify.targets]]
+module = "model:OneBreak"
+budget = {max_kernels = 9}
+""",
+}
+
+
+def project(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("measure")
+def test_a_budget_on_a_measured_figure_has_its_target_measured(tmp_path: Path) -> None:
+    """The same run by way of the command line: what is promised of `measure` and `route`, and the screen's text."""
+    folder = project(tmp_path, PROJECT)
+    file = folder / "out.json"
+    asked = ["--verify", "--device", "cpu", "--backend", "aot_eager", "--calls", "1000", "--engine", "dynamo"]
+    done = CliRunner().invoke(main, [*asked, "--no-cache", "-o", "full", "-o", f"json:{file}", str(folder)])
+    assert done.exit_code == 1, done.output
+    (target,) = json.loads(file.read_text())["targets"]
+    seen = target["measure"]
+    assert {
+        "t_eager_us", "t_compiled_us", "speedup", "guards", "t_guard_us", "t_graph_us", "t_rest_us", "coverage",
+        "t_capture_s", "t_compile_s", "break_even_calls", "kernels", "launches", "saving_us", "peak_memory_mb",
+        "torchscript", "train_step",
+    } <= set(seen)  # fmt: skip
+    assert seen["backend"] == "aot_eager" and seen["unavailable"] == {}
+    assert seen["t_graph_us"] + seen["t_guard_us"] + seen["t_rest_us"] == pytest.approx(seen["t_compiled_us"], rel=0.05)
+    assert seen["benefit_s"]["calls"] == 1000 and target["aot"] is None
+    assert target["route"]["advice"] in ("torch.compile", "eager") and target["route"]["why"]
+    assert set(target["route"]["roads"]) == {"training", "serving", "python_free"}
+    assert "measure" in done.stdout and "coverage" in done.stdout and "route" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_backend_that_does_not_exist_is_wrong_usage(tmp_path: Path) -> None:
+    folder = project(tmp_path, PROJECT)
+    done = CliRunner().invoke(main, ["--verify=measure", "--backend", "inductr", "--no-cache", str(folder)])
+    assert done.exit_code == 2 and "inductr" in done.stderr and "inductor" in done.stderr
+
+
+def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tsdyn_lint.verify.measure import toolchain
+
+    monkeypatch.setattr("tsdyn_lint.verify.measure.toolchain.shutil.which", lambda name: None)
+
+    def fails(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("no compiler")
+
+    monkeypatch.setattr("torch.compile", fails)
+    with pytest.raises(toolchain.Unavailable, match=r"needs a C\+\+ compiler"):
+        toolchain.warm_up("inductor", "cpu")
+
+
+def test_noise_is_no_difference() -> None:
+    from tsdyn_lint.verify.measure.clock import compared
+
+    eager = [100 + (n * 37 % 11) for n in range(25)]
+    again = [100 + (n * 53 % 11) for n in range(25)]
+    same, control = compared(eager, [100 + (n * 29 % 11) for n in range(25)], again)
+    assert not same.resolved and same.low < 1 < same.high and not control.resolved
+    twice, _ = compared(eager, [50 + (n * 29 % 11) for n in range(25)], again)
+    assert twice.resolved and twice.low > 1.5 and twice.value == pytest.approx(105 / 55, rel=0.05)
+    half, _ = compared(eager, [200 + (n * 29 % 11) for n in range(25)], again)
+    assert half.resolved and half.high < 1 and statistics.median(eager) < 120

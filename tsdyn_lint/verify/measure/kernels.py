@@ -1,0 +1,91 @@
+"""The kernels of the compiled call: what they fused, their time and bytes, launches before and after, the saving."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tsdyn_lint.verify.figures import Kernel, Pair, Saving
+from tsdyn_lint.verify.measure.calls import FREE, Profiled, profiled
+from tsdyn_lint.verify.measure.gpu import launch_us
+from tsdyn_lint.verify.measure.rig import Rig, rig
+from tsdyn_lint.verify.measure.schedule import EXTERNAL, Scheduled
+from tsdyn_lint.verify.measured import Kernels
+from tsdyn_lint.verify.probes.subject import Subject
+
+CALLED = {"bias_addmm": "addmm"}
+"""External kernels whose operator has another name."""
+
+
+def probe(subject: Subject) -> Kernels:
+    """Static facts are those of the cold compile; times come from profiles of settled calls."""
+    made = rig(subject)
+    with made.conditions():
+        eager_step = made.step(made.instance)
+        eager = profiled(eager_step, made.device)
+        moved = Traffic()
+        with moved:
+            eager_step()
+        compiled = profiled(made.settled(), made.device)
+    scheduled = made.schedule.kernels if made.schedule else []
+    kernels = tuple(_timed(scheduled, compiled, made))
+    sizes = [kernel.bytes for kernel in kernels]
+    total = sum(size for size in sizes if size is not None) if kernels and None not in sizes else None
+    launch = None
+    if made.device == "cuda":
+        launch = max(eager.launches - compiled.launches, 0.0) * launch_us()
+    return Kernels(
+        kernels, Pair(eager.launches, compiled.launches), Pair(moved.bytes, total),
+        Saving(eager.busy_us - compiled.busy_us, launch),
+    )  # fmt: skip
+
+
+def _timed(scheduled: list[Scheduled], compiled: Profiled, made: Rig) -> list[Kernel]:
+    """The schedule's entries with the times of the profile: by a kernel's name, or an operator's n-th call."""
+    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
+    for entry in scheduled:
+        if entry.kind == EXTERNAL:
+            counts[operator(entry.name)] = counts.get(operator(entry.name), 0) + 1
+    kernels = []
+    for entry in scheduled:
+        if entry.kind == EXTERNAL:
+            name = operator(entry.name)
+            times = compiled.operators.get(name, [])
+            place, every = seen.get(name, 0), counts[name]
+            seen[name] = place + 1
+            own = times[place::every] if len(times) % every == 0 else times
+        else:
+            own = compiled.kernels.get(entry.name, [])
+        time = statistics.median(own) if own else None
+        gbps = entry.bytes / time / 1e3 if time and entry.bytes and made.device == "cuda" else None
+        kernels.append(Kernel(entry.name, entry.ops, time, entry.bytes, entry.kind, entry.lines, entry.graph, gbps))
+    return kernels
+
+
+def operator(name: str) -> str:
+    """`aten::addmm` for `extern_kernels.addmm`, `aten::bmm` for `torch.ops.aten.bmm.default`."""
+    parts = name.removeprefix("torch.ops.").split(".")
+    if parts[0] == "extern_kernels":
+        return f"aten::{CALLED.get(parts[1], parts[1])}"
+    return "::".join(parts[:2]) if len(parts) > 1 else name
+
+
+class Traffic(TorchDispatchMode):  # type: ignore[misc]
+    """The bytes of all tensors that eager's operators take and give: more than moves, since caches are left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if not func.is_view and func._schema.name.partition("::")[2] not in FREE:
+            for leaf in pytree.tree_leaves((args, kwargs, result)):
+                if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided:
+                    self.bytes += leaf.numel() * leaf.element_size()
+        return result

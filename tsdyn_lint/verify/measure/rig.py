@@ -1,0 +1,140 @@
+"""What the measuring probes share of a subject: one instance, a call of it as one step, caches of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch._dynamo
+from torch.utils import _pytree as pytree
+
+from tsdyn_lint.verify.measure.clock import Clock, Step, clock_for
+from tsdyn_lint.verify.measure.schedule import Schedule
+from tsdyn_lint.verify.probes.dynamo import uncompiled
+from tsdyn_lint.verify.probes.subject import Call, Subject, quiet
+
+SETTLING, SETTLED = 16, 3
+"""Calls at most before one is timed, and how many in a row must have compiled nothing."""
+
+
+class Rig:
+    """Made once for a subject. A step is a forward without gradients; to train: forward, loss and backward."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.training = subject.mode == "train"
+        self.device = str(subject.about.get("device") or "cpu")
+        self.clock_name, self.clock = clock_for(self.device)
+        self.instance = uncompiled(subject.fresh())
+        self.schedule: Schedule | None = None
+        """What Inductor made of the cold compile; later ones come from its caches, which do not tell."""
+        self._gradients = self.training or not self._runs_without()
+
+    def _runs_without(self) -> bool:
+        """Whether the call works with gradients off, as serving has them."""
+        try:
+            with quiet(), torch.no_grad():
+                self.plain()()
+        except Exception:
+            return False
+        return True
+
+    @contextlib.contextmanager
+    def conditions(self) -> Iterator[None]:
+        """What every compile and every timed call runs under."""
+        with quiet(), torch.set_grad_enabled(self._gradients):
+            yield
+
+    def plain(self, call: Call | None = None) -> Step:
+        """The forward call alone, of the instance as it is."""
+        return bound(self.instance, call or self.subject.example)
+
+    def step(self, function: Callable[..., Any], call: Call | None = None) -> Step:
+        """One unit of work with that function."""
+        forward = bound(function, call or self.subject.example)
+        return self._trained(forward) if self.training else forward
+
+    def _trained(self, forward: Step) -> Step:
+        parameters = list(self.instance.parameters()) if isinstance(self.instance, torch.nn.Module) else []
+
+        def step() -> None:
+            for parameter in parameters:
+                parameter.grad = None
+            total = loss(forward())
+            if total is not None:
+                total.backward()
+
+        return step
+
+    def compile(self, backend: Any = None) -> Callable[..., Any]:
+        """The instance compiled anew: whatever Dynamo knew of it is forgotten, the caches on disk are not."""
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
+        chosen = self.subject.backend if backend is None else backend
+        compiled: Callable[..., Any] = torch.compile(self.instance, backend=chosen, fullgraph=self.subject.fullgraph)
+        return compiled
+
+    def settled(self, backend: Any = None, call: Call | None = None) -> Step:
+        """A step of the compiled instance that no longer compiles anything when called."""
+        step = self.step(self.compile(backend), call)
+        settle(step)
+        return step
+
+
+def rig(subject: Subject) -> Rig:
+    """The subject's, made on first use and kept."""
+    if subject.rig is None:
+        subject.rig = Rig(subject)
+    found: Rig = subject.rig
+    return found
+
+
+def bound(function: Callable[..., Any], call: Call) -> Step:
+    """The function with its own copy of the arguments."""
+    own = call.copy()
+    return lambda: function(*own.args, **own.kwargs)
+
+
+def loss(result: Any) -> torch.Tensor | None:
+    """The mean of every output that has a gradient, summed; None without one."""
+    means = [
+        leaf.float().mean()
+        for leaf in pytree.tree_leaves(result)
+        if isinstance(leaf, torch.Tensor) and leaf.requires_grad
+    ]
+    return sum(means[1:], means[0]) if means else None
+
+
+def settle(step: Step) -> None:
+    """Call it until it has compiled nothing for a few calls, or not at all settled after some."""
+    idle, known = 0, -1
+    for _ in range(SETTLING):
+        step()
+        now = frames_compiled()
+        idle = idle + 1 if now == known else 0
+        known = now
+        if idle >= SETTLED:
+            return
+
+
+def frames_compiled() -> int:
+    """How many frames Dynamo has taken up since its counters were cleared."""
+    return int(torch._dynamo.utils.counters["frames"].get("total", 0))
+
+
+def fresh_caches(folder: str | None) -> None:
+    """From now on, this process compiles into empty caches of its own."""
+    from torch._inductor import utils
+
+    clear: Any = getattr(utils, "clear_caches", None) or utils.clear_inductor_caches
+    clear()
+    place = tempfile.mkdtemp(prefix="inductor-", dir=folder)
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = place
+    os.environ["TRITON_CACHE_DIR"] = os.path.join(place, "triton")
+
+
+__all__ = ["Clock", "Rig", "Step", "bound", "frames_compiled", "fresh_caches", "loss", "rig", "settle"]

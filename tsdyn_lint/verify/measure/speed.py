@@ -1,0 +1,23 @@
+"""T_eager and T_compiled, and their ratio."""
+
+from __future__ import annotations
+
+import statistics
+
+from tsdyn_lint.verify.measure.clock import compared, rounds
+from tsdyn_lint.verify.measure.rig import rig
+from tsdyn_lint.verify.measured import Speed
+from tsdyn_lint.verify.probes.subject import Subject
+
+
+def probe(subject: Subject) -> Speed:
+    """Eager, compiled and eager again in every round, on one instance and equal inputs."""
+    made = rig(subject)
+    with made.conditions():
+        steps = {
+            "eager": made.step(made.instance), "compiled": made.settled(), "again": made.step(made.instance),
+        }  # fmt: skip
+        times = rounds(steps, made.clock)
+    speedup, control = compared(times["eager"], times["compiled"], times["again"])
+    eager = statistics.median([*times["eager"], *times["again"]])
+    return Speed(made.clock_name, eager, statistics.median(times["compiled"]), speedup, control)
