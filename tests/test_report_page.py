@@ -184,16 +184,30 @@ def test_what_others_wrote_is_shown_as_they_wrote_it(tmp_path: Path) -> None:
     page.encode("utf-8")
 
 
-def test_each_line_has_the_colour_of_its_graph(tmp_path: Path) -> None:
-    elements = Elements(make_page(tmp_path))
-    rows = {
+def rows(elements: Elements) -> dict[int, str | None]:
+    """The class of each line of code."""
+    return {
         int("".join(parts)): attributes["class"]
         for (tag, attributes, _), (inner, _, parts) in pairwise(elements.found)
         if tag == "tr" and inner == "th" and "".join(parts).isdigit()
     }
-    assert rows == {
+
+
+def test_each_line_has_the_colour_of_its_graph(tmp_path: Path) -> None:
+    elements = Elements(make_page(tmp_path))
+    assert rows(elements) == {
         6: "plain", 7: "g g0", 8: "g g0", 9: "g g0", 10: "plain", 11: "g g0", 12: "g g1", 13: "unrun",
     }  # fmt: skip
+
+
+def test_a_frame_that_was_given_up_is_shown_as_eager(tmp_path: Path) -> None:
+    file = tmp_path / "model.py"
+    file.write_text(CODE, encoding="utf-8", errors="replace")
+    target = make_target(file)
+    # what Dynamo blames is in a callee, `up`, the frame is that of `forward`
+    target["dynamo"] |= {"captured": [], "frames_skipped": [at(file, 16, first_row=6, function="forward")]}
+    elements = Elements(render(Run([], RuleBook([]), Library().get, folder=tmp_path, targets=[target])))
+    assert [kind for kind in rows(elements).values() if kind != "unrun"] == ["plain", *["eager"] * 6]
 
 
 def test_marks_stand_below_their_statement(tmp_path: Path) -> None:

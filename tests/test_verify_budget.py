@@ -9,11 +9,20 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from test_report_page import at, make_target
+from test_report_page import CODE, at, make_target
 
 from tsdyn_lint.cli import main
+from tsdyn_lint.cli.verify import update_budgets
+from tsdyn_lint.config import Settings
+from tsdyn_lint.configfile import ConfigError
+from tsdyn_lint.rulebook import load_rules
+from tsdyn_lint.session import Outcome
+from tsdyn_lint.source import Library, make_source
+from tsdyn_lint.statements import Statements
 from tsdyn_lint.verify.budget import broken, figures, limits, needs_measure
 from tsdyn_lint.verify.budgetfile import NotWritable, now, written
+from tsdyn_lint.verify.session import Group, over_budget
+from tsdyn_lint.verify.target import Target
 
 TABLE = {"budget": {"graph_breaks": 1, "guards": 9}, "budgets": {"2.13": {"guards": 5}, "2.14": {"recompiles": 0}}}
 
@@ -71,6 +80,11 @@ def test_the_line_past_the_limit_is_to_blame(tmp_path: Path) -> None:
     seen["dynamo"]["breaks"] = [at(file, row) for row in (3, 7, 9)]
     (over,) = broken(seen, {"graph_breaks": 1})
     assert over.culprits == ((str(file), 7), (str(file), 9), (str(file), 3))
+    seen = target(tmp_path, coverage=0.1)
+    seen["dynamo"] |= {"breaks": [at(file, 3)], "frames_skipped": [at(file, 3, first_row=2)]}
+    assert [place[1] for place in broken(seen, {"min_coverage": 0.5})[0].culprits] == [12, 3, 2]
+    assert [place[1] for place in broken(seen, {"max_kernels": 0})[0].culprits] == [12]
+    assert broken(seen, {"max_compile_s": 0.1})[0].culprits == ()
 
 
 def test_figures_are_written_with_room_for_noise(tmp_path: Path) -> None:
@@ -196,9 +210,15 @@ def test_a_target_that_was_not_linted_is_blamed_in_the_configuration(project: Pa
     assert places == {("tsdyn-lint.toml", 7), ("tsdyn-lint.toml", 12)}
 
 
-def test_a_budget_is_judged_where_its_rule_is_selected(project: Path) -> None:
-    result = verify("-o", "json", "--select", "TSD2", project / "pkg")
-    assert result.exit_code == 0 and json.loads(result.stdout)["findings"] == []
+def test_a_budget_is_judged_where_its_rule_is_selected(tmp_path: Path) -> None:
+    seen, budgeted = target(tmp_path), {"module": "model:Gate", "budget": {"graph_breaks": 0}}
+    gate = Target("model:Gate", tmp_path / "model.py", "Gate", budgeted)
+    source = make_source(gate.file, CODE.encode())
+    for selected in (frozenset({"TSD902"}), frozenset({"TSD901"})):
+        group = Group(Settings(tmp_path, selected=selected, verify={"targets": [budgeted]}), load_rules(), [source])
+        found = over_budget(gate, seen, group, {str(gate.file): Statements(CODE)})
+        assert [(f.code, f.start.row) for f in found] == [(code, 11) for code in selected & {"TSD902"}]
+        assert len(seen["budget"]["broken"]) == len(found)
 
 
 def test_what_is_updated_is_kept_from_then_on(project: Path) -> None:
@@ -214,9 +234,7 @@ def test_what_is_updated_is_kept_from_then_on(project: Path) -> None:
 
 
 def test_there_must_be_something_to_write_to(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    (tmp_path / "a.py").write_text("import torch\n")
     wrong = CliRunner().invoke(main, ["--update-budgets", str(tmp_path)])
     assert wrong.exit_code == 2 and "--verify" in wrong.stderr
-    nothing = verify("--update-budgets", "--isolated", tmp_path)
-    assert nothing.exit_code == 2 and "verify.targets" in nothing.stderr
+    with pytest.raises(ConfigError, match="verify.targets"):
+        update_budgets(Outcome([], [], Library(), targets=[]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,18 +110,32 @@ _TOLD: dict[str, Callable[[float, Mapping[str, Any]], str]] = {
 
 
 def _culprits(figure: str, limit: int, report: Mapping[str, Any]) -> Iterator[Place]:
-    """Lines that took a figure over its limit: what is past it first, then what came before."""
+    """Lines that took a figure over its limit, the one to blame first.
+
+    Of what is counted that is the first past the limit; for the rest, the break that costs most.
+    """
     dynamo, measure = report["dynamo"] or {}, report["measure"] or {}
-    items: Sequence[Mapping[str, Any]] = ()
-    if figure in ("graph_breaks", "min_coverage", "min_speedup"):
-        items = [*dynamo.get("breaks", ()), *dynamo.get("frames_skipped", ())]
-    elif figure == "recompiles":
-        items = dynamo.get("recompiles", ())
-    elif figure == "max_kernels":
-        items = [{**line, "location": line} for kernel in measure["kernels"] for line in kernel.get("lines", ())[:1]]
-    first = limit if figure in ("graph_breaks", "recompiles", "max_kernels") else 0
-    placed = [(i["filename"], i["location"]["row"]) for i in [*items[first:], *items[:first]] if i.get("filename")]
-    yield from dict.fromkeys(placed)
+    breaks = [_place(item) for item in dynamo.get("breaks", ())]
+    if figure in ("graph_breaks", "recompiles", "max_kernels"):
+        recompiles = [_place(item) for item in dynamo.get("recompiles", ())]
+        kernels = [_line(next(iter(kernel["lines"]), None)) for kernel in measure.get("kernels", ())]
+        items = {"graph_breaks": breaks, "recompiles": recompiles, "max_kernels": kernels}[figure]
+        items = [*items[limit:], *items[:limit]]
+    elif figure in ("min_coverage", "min_speedup"):
+        lifted = [_line(site) for item in measure.get("lifted", ()) for site in item["sites"]]
+        frames = [(frame["filename"], frame["first_row"]) for frame in dynamo.get("frames_skipped", ())]
+        items = [*lifted, *breaks, *frames]
+    else:
+        items = []
+    yield from dict.fromkeys(place for place in items if place)
+
+
+def _place(item: Mapping[str, Any]) -> Place | None:
+    return (item["filename"], item["location"]["row"]) if item.get("filename") else None
+
+
+def _line(line: Mapping[str, Any] | None) -> Place | None:
+    return (line["filename"], line["row"]) if line else None
 
 
 def finding(

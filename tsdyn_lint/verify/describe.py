@@ -105,7 +105,11 @@ def _dynamo(observed: Observed, findings: Sequence[Finding]) -> dict[str, Any] |
             }
             for item in seen.breaks
         ],
-        "frames_skipped": [{"filename": f.filename, "location": {"row": f.row or f.first_row}} for f in seen.skipped],
+        "frames_skipped": [
+            {"filename": f.filename, "location": {"row": f.row or f.first_row}, "function": f.name,
+             "first_row": f.first_row}
+            for f in seen.skipped
+        ],
         "lifted_by": {name: list(map(_place, sites)) for name, sites in seen.lifted.items()},
         "guard_hit_rate": recompiles.hit_rate if recompiles else None,
         "limit_hit": recompiles.limit_hit if recompiles else None,

@@ -127,13 +127,11 @@ def _verify_group(
         reports.append(report if run.measured is None else measuring.added(report, run.measured))
     mine = {str(source.path): statements(str(source.path)) for source in group.sources}
     for run, report in zip(runs, reports, strict=True):
-        kept += _over_budget(run.target, report, group, mine)
+        kept += over_budget(run.target, report, group, mine)
     return judged + kept, reports
 
 
-def _over_budget(
-    target: Target, report: dict[str, Any], group: Group, files: Mapping[str, Statements]
-) -> list[Finding]:
+def over_budget(target: Target, report: dict[str, Any], group: Group, files: Mapping[str, Statements]) -> list[Finding]:
     """Findings for the limits that a target breaks, which its report is told of too."""
     allowed = budget.limits(target.table, report["torch"])
     found = {}

@@ -94,7 +94,7 @@ def _seen(run: Run, target: Mapping[str, Any], name: str, statements: Statements
             graphs[row].append(index)
     skipped: set[int] = set()
     for frame in dynamo["frames_skipped"]:
-        function = statements.function(frame["location"]["row"]) if frame["filename"] == name else None
+        function = statements.function(frame["first_row"]) if frame["filename"] == name else None
         if function is not None:
             skipped |= {row for row in range(function[0], function[1] + 1) if row in ran and row not in graphs}
     marks: dict[int, dict[Mark, None]] = defaultdict(dict)

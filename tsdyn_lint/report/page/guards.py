@@ -12,6 +12,8 @@ from tsdyn_lint.report.page.markup import Html, el
 from tsdyn_lint.report.page.tables import table
 from tsdyn_lint.report.run import Run
 
+_MOST = 20
+
 
 def guards(run: Run, target: Mapping[str, Any]) -> Html | None:
     """A sentence and the table of failed guards; None where no second call was compiled."""
