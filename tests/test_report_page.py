@@ -113,7 +113,7 @@ def make_target(file: Path, measured: bool = False, said: str = "told") -> dict[
         t_eager_us=50_000.0, t_compiled_us=20_000.0, t_guard_us=50.0, t_graph_us=19_000.0, t_rest_us=950.0,
         speedup=Ratio(2.5, 2.4, 2.6, True), guards=41, coverage=0.95, t_compile_s=ColdWarm(0.3),
         compile_parts_s={"cold": CompileParts(0.3, 0.1, build=0.15)}, break_even_calls=Calls(10),
-        benefit_s=Benefit(1000, 29.7), launches=Pair(8), peak_memory_mb=Pair(12.0, 9.0), saving_us=Saving(240.0),
+        benefit_s=Benefit(1000, 29.7), launches=Pair(8.0, 2.0), peak_memory_mb=Pair(12.0, 9.0), saving_us=Saving(240.0),
         kernels=(
             Kernel(f"fused_{said}", ("aten.add", said), 512.0, 4_200_000, "fused", line, 1),
             Kernel("addmm", (), None, None, "external"),
@@ -236,7 +236,8 @@ def test_figures_that_were_measured_are_there_and_others_leave_no_gap(tmp_path: 
     }
     assert bars["piece eager"] == "width:100.00%" and bars["piece guards"] == "width:0.10%"
     assert bars["piece capture"] == "width:33.33%" and bars["piece build"] == "width:50.00%"
-    assert elements.text("table", "pairs")[0].endswith("A call50.0 ms20.0 msLaunches8–Peak memory12.0 MB9.00 MB")
+    assert elements.text("table", "pairs")[0].endswith("A call50.0 ms20.0 msLaunches82Peak memory12.0 MB9.00 MB")
+    assert "Launches28 eager" in elements.text("dl", "tiles")[0]
     assert elements.text("article")[-1].endswith("built in 2.11 min, loaded in 20.0 ms; 1.40 ms a call")
 
 

@@ -16,7 +16,7 @@ class Html(str):
     """Text that is markup already."""
 
 
-Child: TypeAlias = "str | int | None | Iterable[Child]"
+Child: TypeAlias = "str | float | None | Iterable[Child]"
 Value: TypeAlias = "str | float | bool | None"
 
 
@@ -43,7 +43,7 @@ def _child(child: Child) -> str:
         return ""
     if isinstance(child, Html):
         return child
-    return text(str(child)) if isinstance(child, (str, int)) else join(child)
+    return text(str(child)) if isinstance(child, (str, int, float)) else join(child)
 
 
 def _attribute(name: str, value: Value) -> str:

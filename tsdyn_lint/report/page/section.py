@@ -111,11 +111,15 @@ def _figures(target: Target) -> Iterator[tuple[str, Child, str]]:
     if (share := coverage(target)) is not None:
         yield "Coverage", share, "of a call in graphs"
     if (ratio := measure["speedup"]) and ratio["value"] is not None:
-        value = "not resolvable" if ratio.get("resolved") is False else f"{ratio['value']:.2f}×"
-        yield "Speedup", value, f"{ratio['low']:.2f} to {ratio['high']:.2f}"
+        interval = f"{ratio['low']:.2f} to {ratio['high']:.2f}"
+        if ratio.get("resolved") is False:
+            yield "Speedup", units.NONE, f"not resolvable, {interval}"
+        else:
+            yield "Speedup", f"{ratio['value']:.2f}×", interval
     launches = measure["launches"]
     if launches and launches["compiled"] is not None:
-        yield "Launches", launches["compiled"], f"{launches['eager']} eager" if launches["eager"] is not None else ""
+        eager = f"{units.count(launches['eager'])} eager" if launches["eager"] is not None else ""
+        yield "Launches", units.count(launches["compiled"]), eager
     compiles = measure["t_compile_s"]
     if compiles and compiles["cold"] is not None:
         warm = f"{units.seconds(compiles['warm'])} warm" if compiles["warm"] is not None else ""
