@@ -199,17 +199,20 @@ def _severity(event: Event, rule: Rule, engines: frozenset[Engine], compiled: Co
     return Severity.WARNING if once and rule.severity is Severity.ERROR else rule.severity
 
 
+_USES = {"branch": "decides a branch", "loop": "decides a loop", "accumulate": "changed in place here"}
+
+
 def _related(event: Event) -> Iterator[Related]:
     """The calls on the way from the entry point, outermost first, then where a value that was read is used."""
     for step in event.stack:
         yield _place(step.node, step.piece, step, f"called from `{step.caller.qualname}`")
     for use in event.uses:
-        if use.kind in ("branch", "loop", "index", "shape", "while", "if") and use.node is not event.node:
+        if use.kind in ("branch", "loop", "index", "shape", "while", "if", "accumulate") and use.node is not event.node:
             yield _place(
                 use.node,
                 use.piece,
                 use,
-                {"branch": "decides a branch", "loop": "decides a loop"}.get(use.kind, f"used here ({use.kind})"),
+                _USES.get(use.kind, f"used here ({use.kind})"),
             )
 
 

@@ -98,7 +98,9 @@ def tensor_membership(event: Event) -> set[Engine] | None:
         return {T}
     if facts["test_kind"] != "tensor" or facts["form"] not in _MEMBERSHIP:
         return None
-    return {D, T, E} if facts["form"] == "sorted" else {D, S, T, E}
+    if facts["form"] == "sorted":
+        return {D} if facts["numpy"] and facts["origin"] == "constant" else {D, T, E}
+    return {D, S, T, E}
 
 
 @check(

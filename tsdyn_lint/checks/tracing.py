@@ -62,9 +62,9 @@ def size_tensor(event: Event) -> set[Engine] | None:
     return {T} if event.facts["spelling"] == "tensor" else None
 
 
-@check("TSD607", "accumulate")
+@check("TSD607", "literal")
 def traced_accumulator(event: Event) -> set[Engine] | None:
-    return {T}
+    return {T} if "accumulate" in event.use_kinds else None
 
 
 @check("TSD702", "tensors-to-tensor")

@@ -7,6 +7,7 @@ from typing import Any
 
 import libcst as cst
 
+from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.calls import Args
 from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event
 from tsdyn_lint.infer.expressions import derived
@@ -23,6 +24,7 @@ from tsdyn_lint.infer.values import (
     ClassRef,
     Const,
     Either,
+    Flag,
     Func,
     Instance,
     Mapping,
@@ -213,6 +215,9 @@ class BuiltinCalls(Tensors):
                 return Const(answers[0])
             return Scalar("bool", "unknown")
         answer = self.is_instance(value, wanted)
+        if isinstance(value, Tensor) and answer is None and isinstance(wanted, Outside):
+            if wanted.dotted.endswith("autograd.Variable"):  # of a tensor; Dynamo and TorchScript do not know that
+                return Flag(frozenset({Engine.TRACE, Engine.EXPORT}))
         if answer is None:
             return Scalar("bool", "unknown")
         return Const(answer, isinstance(value, Const) and value.soft)
@@ -321,10 +326,6 @@ class BuiltinCalls(Tensors):
         if len(values) == 1 and "key" not in args.kw:
             only = values[0]
             if isinstance(only, Tensor):
-                if not self.doubtful(only):
-                    self.emit(
-                        "branch", node, only, form=name, test_kind="tensor", origin=only.origin, numpy=only.numpy
-                    ) if only.rank != 1 and False else None
                 return derived(only, only.dtype)
             if isinstance(only, Seq):
                 values = only.items if only.items is not None else [only.elem]
@@ -466,6 +467,8 @@ class BuiltinCalls(Tensors):
                 origin=tensor.origin,
                 numpy=tensor.numpy,
             )
+            if tensor.numpy:
+                each = Scalar("number", tensor.origin)  # sorted outside of the graph: plain numbers for what follows
         return Seq("list", None, each, src=sources(value))
 
     def mapped(self, args: Args, node: cst.CSTNode) -> Value:
@@ -783,8 +786,15 @@ class BuiltinCalls(Tensors):
 
 
 def _plain_argument(node: cst.CSTNode) -> bool:
-    """Whether a call converts a plain name: nobody writes `int(n)` for what is an int already."""
-    return isinstance(node, cst.Call) and len(node.args) == 1 and isinstance(node.args[0].value, cst.Name)
+    """Whether a call converts a plain name, or one element that a variable picks: nobody writes `int(n)` or
+    `int(labels[i])` for what is an int already.
+    """
+    if not (isinstance(node, cst.Call) and len(node.args) == 1):
+        return False
+    given = node.args[0].value
+    if isinstance(given, cst.Subscript) and len(given.slice) == 1 and isinstance(given.slice[0].slice, cst.Index):
+        return isinstance(given.value, cst.Name) and isinstance(given.slice[0].slice.value, cst.Name)
+    return isinstance(given, cst.Name)
 
 
 def _size_event(walk: BuiltinCalls, spelling: str, node: cst.CSTNode) -> frozenset[Event]:

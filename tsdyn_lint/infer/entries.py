@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import libcst as cst
@@ -30,6 +30,7 @@ from tsdyn_lint.infer.values import (
     Tensor,
     Unknown,
     Value,
+    options,
 )
 from tsdyn_lint.infer.walk import OutOfBudget, _level
 from tsdyn_lint.resolve import Assigned, Class, Function, Imported, Module, Program
@@ -185,11 +186,13 @@ class Entry:
             args = forward_arguments(walker, self.function, self_value is not None, self.confidence < CERTAIN)
             self.call(walker, self_value, args)
             written = {e.facts["state"] for e in walker.events.values() if e.kind == "write" and "state" in e.facts}
-            if not written <= walker.tracked.keys():
-                # a second call finds what the first one wrote: walk it too, now watching what is read of it
+            proved = with_proved(args)
+            if proved is not args or not written <= walker.tracked.keys():
+                # a second call finds what the first one wrote, now watching what is read of it, and knows from the
+                # start which arguments turned out to be tensors
                 walker.tracked.update({state: None for state in written if state not in walker.tracked})
                 walker.forget_calls()
-                self.call(walker, self_value, args)
+                self.call(walker, self_value, proved)
 
     def call(self, walker: Walk, self_value: Value | None, args: Args) -> None:
         """One call of the entry, with the hooks that its constructor put on it."""
@@ -336,6 +339,26 @@ def forward_arguments(walker: Walk, function: Function, is_method: bool, guessed
         args.rest = Tensor(intermediate=False)
     args.open = parameters.star_kwarg is not None
     return args
+
+
+def with_proved(args: Args) -> Args:
+    """The arguments with those for plain tensors that were doubted before a later use proved them; else the same."""
+
+    guesses = [o for v in args.all() for o in options(v) if isinstance(o, Tensor) and o.hypothesis is not None]
+    known: dict[int, Value] = {
+        id(guess): replace(guess, hypothesis=None)
+        for guess in guesses
+        if guess.hypothesis is not None and guess.hypothesis.doubted and guess.hypothesis.confirmed
+    }
+    if not known:
+        return args
+
+    def settled(value: Value) -> Value:
+        if isinstance(value, Either):
+            return Either(tuple(known.get(id(option), option) for option in value.options))
+        return known.get(id(value), value)
+
+    return Args([settled(v) for v in args.pos], {k: settled(v) for k, v in args.kw.items()}, args.rest, args.open)
 
 
 def entry_value(walker: Walk, parameter: cst.Param, function: Function, first: bool) -> Value:

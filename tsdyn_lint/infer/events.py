@@ -30,6 +30,8 @@ class Hypothesis:
     """Used as numbers and tensors are, where a number needs no such use: `int(n)`, a length as a slice bound."""
     mapping: bool = False
     """Used as a dict."""
+    doubted: bool = False
+    """The walk made a choice that rested on it before there was any evidence."""
 
 
 @dataclass(frozen=True)

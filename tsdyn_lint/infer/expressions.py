@@ -464,10 +464,11 @@ class Expressions(Core):
                 return unknown(left, right)
         a, b = self.tensor(left), self.tensor(right)
         for mine, other in ((left, right), (right, left)):
-            if self.doubtful(mine) and any(
+            plain = any(
                 isinstance(o, Const) and isinstance(o.value, (str, bool)) or isinstance(o, (Seq, Mapping))
                 for o in options(other)
-            ):
+            )
+            if plain and self.doubtful(mine):
                 self.contradict(mine)
                 a = None if mine is left else a
                 b = None if mine is right else b
@@ -563,7 +564,7 @@ class Expressions(Core):
         src = sources(left, right)
         tensor = self.tensor(right)
         name = isinstance(left, Const) and isinstance(left.value, str)
-        if tensor is not None and (name or self.doubtful(right) and not isinstance(left, (Scalar, Const))):
+        if tensor is not None and (name or not isinstance(left, (Scalar, Const)) and self.doubtful(right)):
             self.contradict(right)
             return Scalar("bool", "unknown", src)
         if tensor is not None:
@@ -1000,7 +1001,7 @@ class Expressions(Core):
             self.frame.env.vars[path] = result
         elif not kept and isinstance(value, Const) and value.soft:
             self.frame.env.vars[path] = UNKNOWN if instead is None else instead
-        elif instead is not None and isinstance(value, Unknown):
+        elif instead is not None and (isinstance(value, Unknown) or isinstance(instead, Tensor) and _only_told(value)):
             self.frame.env.vars[path] = instead
 
     def is_instance(self, value: Value, wanted: Value) -> bool | None:
@@ -1008,6 +1009,11 @@ class Expressions(Core):
 
     def instance_of(self, wanted: Value) -> Value | None:
         raise NotImplementedError
+
+
+def _only_told(value: Value) -> bool:
+    """Whether only an annotation says that the value is a list or a tuple."""
+    return isinstance(value, Seq) and value.owner == "argument"
 
 
 def derived(tensor: Tensor, dtype: str | None, rank: int | None = None, origin: str | None = None) -> Tensor:

@@ -55,7 +55,17 @@ _PARAMETERS = frozenset(
 )
 _BUFFERS = frozenset({"running_mean", "running_var", "num_batches_tracked"})
 _TENSOR_NAMES = frozenset(
-    {"Tensor", "FloatTensor", "LongTensor", "BoolTensor", "IntTensor", "HalfTensor", "DoubleTensor", "Parameter"}
+    {
+        "Tensor",
+        "FloatTensor",
+        "LongTensor",
+        "BoolTensor",
+        "IntTensor",
+        "HalfTensor",
+        "DoubleTensor",
+        "Parameter",
+        "Variable",
+    }
 )
 _PLAIN_TYPES = frozenset({"int", "float", "bool", "str", "bytes", "list", "tuple", "dict", "set", "complex", "ndarray"})
 _MODULE_METHODS = frozenset(
@@ -200,7 +210,7 @@ class Instances(Calls):
             if "*" in owner.attrs and name not in _MODULE_METHODS:
                 return owner.attrs["*"]
         if owner.outside.startswith("torch.nn.") and name in _PARAMETERS and owner.outside != "torch.nn.Module":
-            return Tensor(None, None, "buffer" if name in _BUFFERS else "parameter")
+            return Tensor(None, None, "buffer" if name in _BUFFERS else "parameter", intermediate=False)
         if (
             owner.cls is None
             and owner.outside.startswith("torch.nn.")
@@ -294,6 +304,8 @@ class Instances(Calls):
     def call_instance(self, owner: Instance, args: Args, node: cst.CSTNode) -> Value:
         if "<pre-hooks>" in owner.attrs:
             self.run_hooks(owner, "<pre-hooks>", args, UNKNOWN, node)
+        if "<backward-hooks>" in owner.attrs:
+            self.emit("call", node, None, sub="backward-hooks", target="torch.nn.Module.<backward hooks>")
         result = self.call_object(owner, args, node)
         return self.run_hooks(owner, "<hooks>", args, result, node) if "<hooks>" in owner.attrs else result
 
@@ -492,7 +504,9 @@ class Instances(Calls):
             )
         if name.startswith("torch.") and short in _TENSOR_NAMES:
             if not isinstance(value, Tensor):
-                return None if isinstance(value, Outside) else False
+                # a list that only an annotation speaks of may be a tensor where the code asks
+                told = isinstance(value, Seq) and value.owner == "argument"
+                return None if told or isinstance(value, Outside) else False
             if value.numpy:
                 return False
             if short == "Parameter":

@@ -11,8 +11,9 @@ from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer import contexts
 from tsdyn_lint.infer.builtin_calls import BuiltinCalls
 from tsdyn_lint.infer.calls import Args
-from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event
+from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event, Step
 from tsdyn_lint.infer.expressions import derived
+from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.instances import CONTAINERS, has_parameters, holds_rnn
 from tsdyn_lint.infer.tensors import _flat
 from tsdyn_lint.infer.values import (
@@ -44,6 +45,7 @@ from tsdyn_lint.infer.values import (
     sources,
     unknown,
 )
+from tsdyn_lint.resolve import Function
 
 _ALIASES = {
     "torch.nn.modules.module.Module": "torch.nn.Module",
@@ -505,28 +507,22 @@ class LibraryCalls(BuiltinCalls):
         src = sources(*args.pos)
         sized = any(isinstance(v, Scalar) and v.origin == "size" for v in flat)
         firm = [t for t in tensors if t.hypothesis is None or t.hypothesis.confirmed]
+        whole = any(isinstance(v, Seq) for value in args.pos for v in options(value))
+        picks = (name in _NUMPY_SIZED or name == "where" and len(args.pos) == 1) and bool(tensors or whole)
         if sized:
             event = self.emit("size", node, None, sub="numpy", spelling="numpy", function=dotted)
             src = src | ({event} if event is not None else frozenset())
             self.emit("call", node, None, sub=dotted, target=dotted, argument="size")
         elif firm:
             self.emit("call", node, firm[0], sub=dotted, target=dotted, argument="array" if firm[0].numpy else "tensor")
-        elif self.wanted(dotted) and args.pos:
+        elif self.wanted(dotted) and args.pos and not picks:
             self.emit("call", node, None, sub=dotted, target=dotted, argument="other")
         for value in args.all():
             self.use(value, "arith", node)
-        whole = any(isinstance(v, Seq) for value in args.pos for v in options(value))
-        if name in _NUMPY_SIZED or name == "where" and len(args.pos) == 1:
-            if tensors or whole:
-                self.emit(
-                    "dynshape",
-                    node,
-                    tensors[0] if tensors else None,
-                    op=name,
-                    target=dotted,
-                    spelling="function",
-                    origin=tensors[0].origin if tensors else "constant",
-                )
+        if picks:
+            origin = tensors[0].origin if tensors else "constant"
+            on = tensors[0] if tensors else None
+            self.emit("dynshape", node, on, op=name, target=dotted, spelling="function", origin=origin)
         elif name in ("arange", "linspace") and tensors:
             self.emit("datasize", node, tensors[0], target=dotted, form="argument", origin=tensors[0].origin)
         return self.numpy_result(name, args, flat, tensors, sized, whole, src)
@@ -549,7 +545,7 @@ class LibraryCalls(BuiltinCalls):
         if tensors or whole and known:
             full = name in _NUMPY_REDUCTIONS and len(args.pos) == 1 and not {"axis", "keepdims"} & set(args.kw)
             outside = self.muted and full or self.torch.dynamo_call(f"numpy.{name}") == "refuse"
-            if outside and not tensors:
+            if outside and not tensors and name not in _NUMPY_SIZED:
                 return Scalar("number", origin, src)  # made outside of the graph: a constant for what follows
             sized_by_data = name in _NUMPY_SIZED or any(t.data_sized for t in tensors) and not full
             # the rank of a number is only claimed where int() of it is folded: not for np.prod((2, 3))
@@ -773,7 +769,9 @@ class LibraryCalls(BuiltinCalls):
         """Hooks that a constructor registers run with each later call of the module; in a forward they break."""
         target = f"{owner.outside or 'torch.nn.Module'}.{name}"
         self.emit("method", node, None, sub=target, target=target)
-        if args.pos and name in ("register_forward_hook", "register_forward_pre_hook"):
+        if "backward" in name:
+            owner.attrs["<backward-hooks>"] = NOTHING
+        elif args.pos and name in ("register_forward_hook", "register_forward_pre_hook"):
             kind = "<hooks>" if name == "register_forward_hook" else "<pre-hooks>"
             known = owner.attrs.get(kind)
             held = known.items if isinstance(known, Seq) and known.items is not None else []
@@ -811,8 +809,25 @@ class LibraryCalls(BuiltinCalls):
                 result = self.call_function(Func(forward), given, node)
         if backward is not None and self.tensor(result) is not None:
             with self.under(LIKELY, engines & {Engine.DYNAMO}):
-                self.call_function(Func(backward), Args([UNKNOWN, Tensor()]), node)
+                ended = self.call_function(Func(backward), Args([UNKNOWN, Tensor()]), node)
+                if isinstance(ended, Outside):
+                    self.backward_raises(backward, args, node)
         return result if isinstance(result, (Tensor, Seq)) else Tensor()
+
+    def backward_raises(self, backward: Function, args: Args, node: cst.CSTNode) -> None:
+        """A backward that only raises is traced as soon as an argument asks for gradients, as parameters do."""
+        body, piece = backward.body
+        lines = [line for line in body if isinstance(line, cst.SimpleStatementLine)]
+        ends = [small for line in lines for small in line.body if isinstance(small, cst.Raise)]
+        given = [t for value in args.all() if (t := self.tensor(value)) is not None]
+        learned = any(t.origin == "parameter" and not t.intermediate for t in given)
+        if not ends or not learned:
+            return
+        caller = self.frame
+        stack = (*caller.stack, Step(caller.function, node, caller.piece))
+        frame = Frame(backward, piece, Env(backward.module), stack, caller.entry, caller.confidence, caller.engines)
+        with self.inside(frame):
+            self.emit("call", ends[0], None, target="torch.autograd.<backward that raises>")
 
     # --- context managers
 

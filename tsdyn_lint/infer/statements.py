@@ -139,11 +139,11 @@ class Statements(Expressions):
         return True
 
     def inplace_operand(self, before: Value, value: Value, node: cst.CSTNode) -> None:
-        """`t += v` on a tensor: a literal one built in this call keeps its value between calls of a trace."""
+        """`t += v` on a tensor."""
         self.use(value, "arith", node)
         tensor = self.tensor(before)
-        if tensor is not None and tensor.literal and not tensor.numpy and self.tensor(value) is not None:
-            self.emit("accumulate", node, tensor)
+        if tensor is not None and self.tensor(value) is not None:
+            self.accumulated(tensor, node)
 
     def delete(self, node: cst.Del) -> bool:
         targets = node.target.elements if isinstance(node.target, (cst.Tuple, cst.List)) else [node.target]

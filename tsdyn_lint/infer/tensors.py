@@ -53,12 +53,15 @@ _KEEPS_DTYPE = frozenset(
         "cuda to expand_as view_as narrow chunk split unbind t flip roll index_select gather unfold swapaxes "
         "movedim numpy requires_grad_ squeeze_ unsqueeze_ tril triu masked_fill masked_fill_ diagonal select "
         "repeat_interleave from_numpy cumsum clamp clamp_ stack cat concat where abs neg sum max min amax "
-        "amin new_full"
+        "amin new_full Variable"
     ).split()
 )
 # a trace holds what these make of Python values as one tensor, which calls then share; the others are ops of the graph
 _LITERAL_MAKERS = frozenset(
     {"tensor", "as_tensor", "scalar_tensor", "from_numpy", "Tensor", "FloatTensor", "LongTensor"}
+)
+_SAME_STORAGE = frozenset(
+    "Variable float to type_as cpu detach requires_grad_ contiguous view reshape squeeze unsqueeze".split()
 )
 _CONSTRUCTORS = frozenset(
     (
@@ -97,6 +100,10 @@ _FLOAT_OPS = frozenset(
 _SIZE_ARGS = frozenset(
     {"zeros", "ones", "empty", "full", "randn", "rand", "eye", "new_zeros", "new_ones", "new_empty", "new_full"}
 )
+# where an operator takes an integer and has no overload for a tensor, the position with the tensor itself counted
+_INTEGER_ARGS = {
+    "topk": 1, "kthvalue": 1, "tril": 1, "triu": 1, "roll": 1, "unfold": 2, "select": 2, "multinomial": 1,
+}  # fmt: skip
 _OBJECTS = {"generator": "torch.Generator", "storage": "torch.UntypedStorage"}
 _FACTORY_RANK = frozenset({"zeros", "ones", "empty", "rand", "randn"})
 
@@ -243,6 +250,8 @@ class Tensors(Instances):
             return Tensor(owner.dtype, owner.rank, owner.origin, True, owner.data_sized, None, src=owner.src)
         if name in ("apply_", "map_"):
             return owner
+        if name in ("add_", "sub_", "mul_", "div_") and self.tensor(args.get(0) or UNKNOWN) is not None:
+            self.accumulated(owner, node)
         if (
             name.endswith("_")
             and not name.endswith("__")
@@ -339,7 +348,7 @@ class Tensors(Instances):
                     return Instance(None, dotted, args=tuple(args.pos), kwargs=dict(args.kw))
                 else:
                     return unknown(*everything)
-        result = self.from_kind(returned, dotted, name, args, owner, everything)
+        result = self.from_kind(returned, dotted, name, args, node, owner, everything)
         if sized:
             for option in options(result):
                 if isinstance(option, Tensor):
@@ -351,12 +360,13 @@ class Tensors(Instances):
         return result
 
     def from_kind(
-        self, kind: str, dotted: str, name: str, args: Args, owner: Tensor | None, everything: list[Value]
-    ) -> Value:
+        self, kind: str, dotted: str, name: str, args: Args, node: cst.CSTNode, owner: Tensor | None,
+        everything: list[Value],
+    ) -> Value:  # fmt: skip
         """A return kind of the torch data as a value."""
         kind = kind.strip()
         if kind == "tensor":
-            return self.result_tensor(dotted, name, args, owner, everything)
+            return self.result_tensor(dotted, name, args, node, owner, everything)
         if kind in ("int", "float", "bool", "number", "str"):
             tensors = [t for t in map(self.tensor, everything) if t is not None]
             data = "data_dependent_output" in self.torch.tags(dotted) or name in ("equal", "allclose", "is_nonzero")
@@ -365,9 +375,9 @@ class Tensors(Instances):
         if kind.startswith(("list[", "tuple[")):
             outer, _, inner = kind[:-1].partition("[")
             if outer == "list" or inner.endswith(",..."):
-                each = self.from_kind(inner.removesuffix(",..."), dotted, name, args, owner, everything)
+                each = self.from_kind(inner.removesuffix(",..."), dotted, name, args, node, owner, everything)
                 return Seq("tuple", None, each, name="<rows>" if _rows(name, args, owner) else "")
-            parts = [self.from_kind(p, dotted, name, args, owner, everything) for p in _split(inner)]
+            parts = [self.from_kind(p, dotted, name, args, node, owner, everything) for p in _split(inner)]
             dtypes = (self.torch.dtype(dotted) or "").split(",")
             if len(dtypes) == len(parts):
                 for part, dtype in zip(parts, dtypes, strict=False):
@@ -386,7 +396,7 @@ class Tensors(Instances):
         return unknown(*everything)
 
     def result_tensor(
-        self, dotted: str, name: str, args: Args, owner: Tensor | None, everything: list[Value]
+        self, dotted: str, name: str, args: Args, node: cst.CSTNode, owner: Tensor | None, everything: list[Value]
     ) -> Tensor:
         tensors = [t for v in everything for t in self._tensors_in(v)]
         dtype = self.torch.dtype(dotted)
@@ -448,7 +458,12 @@ class Tensors(Instances):
         )
         if any(t.hypothesis is None or t.hypothesis.confirmed for t in tensors):
             hypothesis = None
-        literal = owner is None and origin == "constant" and name in _LITERAL_MAKERS
+        literal = None
+        alias = tensors[0] if name == "Variable" and tensors else owner
+        if owner is None and origin == "constant" and name in _LITERAL_MAKERS:
+            literal = self.emit("literal", node)
+        elif alias is not None and name in _SAME_STORAGE and alias.dtype in (dtype, None):
+            literal = alias.literal
         return Tensor(dtype, rank, origin, numpy, sized, hypothesis, literal=literal)
 
     def result_rank(self, name: str, args: Args, owner: Tensor | None, tensors: list[Tensor]) -> int | None:
@@ -571,14 +586,24 @@ class Tensors(Instances):
                         origin=tensor.origin,
                     )
         if name in _SIZE_ARGS and owner is None or name in ("new_zeros", "new_ones", "new_empty"):
-            for value in _flat(pos[:1] if name in ("full", "new_full") else pos):
-                if isinstance(value, Tensor) and value.intermediate and (value.rank == 0 or value.dtype == "int"):
-                    self.emit("datasize", node, value, target=dotted, form="size", origin=value.origin)
+            self.integers_read(dotted, pos[:1] if name in ("full", "new_full") else pos, node)
+        elif name in _INTEGER_ARGS:
+            self.integers_read(dotted, [v for v in (args.get(_INTEGER_ARGS[name] - (owner is not None)),) if v], node)
         if name == "tensor_split" and len(pos) > (0 if owner is not None else 1):
             tensor = self.tensor(pos[0 if owner is not None else 1])
             if tensor is not None:
                 self.hint(tensor)
                 self.emit("datasize", node, tensor, target=dotted, form="split", origin=tensor.origin)
+
+    def integers_read(self, dotted: str, given: list[Value], node: cst.CSTNode) -> None:
+        """Tensors where an operator takes plain integers: fine for an input or a buffer, which Dynamo turns into a
+        size of its own; a computed one, or a parameter, has to be read.
+        """
+        for value in _flat(given):
+            if not isinstance(value, Tensor) or not (value.rank == 0 or value.dtype == "int"):
+                continue
+            if value.intermediate or value.origin == "parameter":
+                self.emit("datasize", node, value, target=dotted, form="size", origin=value.origin)
 
     def constructed(self, name: str, value: Value, node: cst.CSTNode, dotted: str) -> None:
         """`torch.tensor(..)` of sizes or of tensors: a trace bakes the first in, export refuses the second."""

@@ -61,7 +61,8 @@ class Tensor:
 
     `dtype`: bool, int, float or None. `rank`: its number of dimensions where known. `origin`: data (an input or
     computed from one), constant (made of literals), parameter, buffer, random.
-    `data_sized`: its length depends on data. `literal`: made from Python values, which a trace holds as one tensor.
+    `data_sized`: its length depends on data. `literal`: where it was made of Python values, which a trace holds as one
+    tensor for all calls.
     """
 
     dtype: str | None = None
@@ -71,7 +72,7 @@ class Tensor:
     data_sized: bool = False
     hypothesis: Hypothesis | None = None
     intermediate: bool = True
-    literal: bool = False
+    literal: Event | None = None
     src: frozenset[Event] = NONE
 
 
@@ -293,7 +294,7 @@ def _merge(a: Any, b: Any) -> Value | None:
             a.data_sized or b.data_sized,
             a.hypothesis if a.hypothesis is b.hypothesis else None,
             a.intermediate or b.intermediate,
-            a.literal and b.literal,
+            a.literal if a.literal is b.literal else None,
             a.src | b.src,
         )
     if isinstance(a, Scalar):

@@ -116,8 +116,17 @@ class Core:
         src = sources(value)
         if src and not self.muted:
             for event in src:
-                if event.kind != "data-size" and not any(u.kind == kind and u.node is node for u in event.uses):
-                    event.uses.append(Use(kind, node, self.frame.piece, self.frame.function))
+                if event.kind != "data-size":
+                    self.used(event, kind, node)
+
+    def used(self, event: Event, kind: str, node: cst.CSTNode) -> None:
+        if not any(use.kind == kind and use.node is node for use in event.uses):
+            event.uses.append(Use(kind, node, self.frame.piece, self.frame.function))
+
+    def accumulated(self, tensor: Tensor, node: cst.CSTNode) -> None:
+        """A tensor changed in place by another: one made of Python values keeps the change between calls of a trace."""
+        if tensor.literal is not None and not self.muted:
+            self.used(tensor.literal, "accumulate", node)
 
     def track(self, owner: int, name: str, value: Value, node: cst.CSTNode) -> Value:
         """`value`, read from state that calls write: marked, so that its uses are seen."""
@@ -367,10 +376,11 @@ class Core:
                 option.hypothesis.contradicted = True
 
     def doubtful(self, value: Value) -> bool:
-        """Whether a value is taken for a tensor without any evidence."""
-        return any(
-            isinstance(v, Tensor) and v.hypothesis is not None and not v.hypothesis.confirmed for v in options(value)
-        )
+        """Whether a value is taken for a tensor without any evidence so far."""
+        guesses = [h for h in map(_hypothesis, options(value)) if h is not None and not h.confirmed]
+        for guess in guesses:
+            guess.doubted = True
+        return bool(guesses)
 
 
 def _hypothesis(value: Value) -> Hypothesis | None:
