@@ -60,3 +60,24 @@ def test_verdicts_follow_the_version(
     names = {row: name for name, row in ROWS.items()}
     found = {names[f["location"]["row"]]: (f["engines"], f["gb"]) for f in json.loads(out)}
     assert found == expected
+
+
+ASSIGNED = """import torch
+import torch.nn as nn
+
+
+class Scatter(nn.Module):
+    def forward(self, x, index):
+        out = torch.zeros_like(x)
+        out[0, index.argmax()] = x.sum()
+        return out
+"""
+
+
+@pytest.mark.parametrize(("version", "engines"), [("2.13", ["dynamo", "export"]), ("2.14", ["dynamo"])])
+def test_an_item_assigned_by_a_tensor_exports_since_2_14(project: Project, version: str, engines: list[str]) -> None:
+    project.write("model.py", ASSIGNED)
+    out = project.run("--engine", "dynamo,export", "--torch-version", version, "-o", "json").stdout
+    (finding,) = json.loads(out)
+    assert finding["code"] == "TSD211"
+    assert finding["engines"] == engines

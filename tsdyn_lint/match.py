@@ -122,6 +122,9 @@ def _mended(event: Event, data: TorchData) -> frozenset[Engine]:
         branches = any(use.kind in ("branch", "while", "if") for use in event.uses)  # the break is then at the branch
         traced = not branches and data.mended(str(event.facts.get("target", "")))
         return frozenset({Engine.DYNAMO}) if traced else frozenset()
+    if event.kind == "datasize" and event.facts["form"] == "setitem":
+        fine = "export" not in data.verdicts("tensor-index-assignment")
+        return frozenset({Engine.EXPORT}) if fine else frozenset()
     if event.kind == "write" and event.facts["owner"] == "global" and not event.facts.get("reads"):
         counted = event.facts["form"] == "augment" and "container" not in event.facts
         fine = counted and "recompile" not in data.verdicts("global-counter")
