@@ -80,6 +80,9 @@ class Calls(Statements):
         super().__init__(*args, **kwargs)
         self._memo: dict[Any, tuple[int, Value]] = {}
         self._active: list[Any] = []
+        self._decorated: dict[Function, Func | None] = {}
+        self._entered: set[Function] = set()
+        """Decorated functions whose own body was walked."""
         self.training: Value = Scalar("bool", "training")
         """What `self.training` of a module is."""
 
@@ -183,6 +186,12 @@ class Calls(Statements):
         function = func.function
         if func.self is not None:
             args = args.after(func.self)
+        if function.decorators and not func.bare:
+            wrapper = self.decorated(function)
+            if wrapper is not None:
+                result = self.call_function(wrapper, args, node)
+                if function in self._entered:
+                    return result
         names = function.decorator_names
         engines = self.frame.engines
         muted = 0
@@ -228,12 +237,31 @@ class Calls(Statements):
         self._memo[memo_key] = (self.frame.confidence, result)
         return result
 
+    def decorated(self, function: Function) -> Func | None:
+        """The function that decorators of the program put in the place of this one; None where none does."""
+        if function in self._decorated:
+            return self._decorated[function]
+        self._decorated[function] = None  # a decorator that uses what it decorates ends here
+        value: Value = Func(function, bare=True)
+        level = Frame(function, function.header_piece, Env(function.module))
+        with self.inside(level), self.quietly():
+            for decorator in reversed(function.decorators):
+                named = self.expr(decorator.func if isinstance(decorator, cst.Call) else decorator)
+                if isinstance(named, Func) and _wraps(named.function):
+                    applied = self.expr(decorator) if isinstance(decorator, cst.Call) else named
+                    value = self.invoke(applied, Args([value]), decorator)
+        found = value if isinstance(value, Func) and not value.bare else None
+        self._decorated[function] = found
+        return found
+
     def walk_function(self, func: Func, args: Args, node: cst.CSTNode | None, engines: frozenset[Engine]) -> Value:
         """One walk of a function's body with these arguments; returns the join of what it returns."""
         function, caller = func.function, self.frame
         stack = caller.stack
         if node is not None and not self.muted:
             stack = (*stack, Step(caller.function, node, caller.piece, caller.blocks[-1] if caller.blocks else ""))
+        if func.bare:
+            self._entered.add(function)
         env = Env(function.module, func.env)
         body, piece = function.body
         frame = Frame(function, piece, env, stack, caller.entry, caller.confidence, engines, repeated=caller.repeated)
@@ -353,6 +381,23 @@ class Calls(Statements):
 
     def instantiate(self, cls: Class, args: Args, node: cst.CSTNode | None) -> Value:
         raise NotImplementedError
+
+
+def _wraps(decorator: Function) -> bool:
+    """Whether a function has a nested one that calls what it was given, as a decorator's wrapper does."""
+    todo = [(node, frozenset[str](), _parameter_names(decorator.node)) for node in decorator.body[0]]
+    while todo:
+        node, outer, own = todo.pop()
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value in outer:
+            return True
+        if isinstance(node, cst.FunctionDef):
+            outer, own = outer | own, _parameter_names(node)
+        todo += [(child, outer, own) for child in node.children]
+    return False
+
+
+def _parameter_names(node: cst.FunctionDef | cst.Lambda) -> frozenset[str]:
+    return frozenset(p.name.value for p in (*node.params.posonly_params, *node.params.params))
 
 
 __all__ = ["CERTAIN", "Args", "Calls", "Scalar", "Sequence", "sources"]

@@ -127,13 +127,17 @@ class Instance:
 
 @dataclass(eq=False, slots=True)
 class Func:
-    """A function of the program, bound to `self` for a method; `env` is what a nested one closes over."""
+    """A function of the program, bound to `self` for a method; `env` is what a nested one closes over.
+
+    `bare`: the function itself, as its decorators see it.
+    """
 
     function: Function
     self: Value | None = None
     env: Env | None = None
     src: frozenset[Event] = NONE
     defaults: dict[str, Value] | None = None
+    bare: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -321,7 +325,7 @@ def _merge(a: Any, b: Any) -> Value | None:
         return a
     if isinstance(a, ClassRef) and a.cls is b.cls:
         return a
-    if isinstance(a, Func) and a.function is b.function and a.self is b.self:
+    if isinstance(a, Func) and a.function is b.function and a.self is b.self and a.bare is b.bare:
         return a
     if (
         isinstance(a, Instance)
@@ -388,7 +392,7 @@ def key(value: Value, depth: int = 3) -> Hashable:
     if isinstance(value, ClassRef):
         return ("k", id(value.cls))
     if isinstance(value, Func):
-        return ("f", id(value.function), id(value.self), id(value.env))
+        return ("f", id(value.function), id(value.self), id(value.env), value.bare)
     if isinstance(value, Instance) and value.cls is None and not value.attrs:
         return ("i", value.outside)
     return id(value)
