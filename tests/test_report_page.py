@@ -281,6 +281,8 @@ def test_numbers_as_people_read_them() -> None:
 def test_a_page_of_what_was_not_verified_is_wrong_usage(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["--report", str(tmp_path / "page.html"), str(tmp_path)])
     assert result.exit_code == 2 and "--verify" in result.stderr
+    nowhere = CliRunner().invoke(main, ["--verify", "--report", str(tmp_path / "no" / "page.html"), str(tmp_path)])
+    assert nowhere.exit_code == 2 and "no such folder" in nowhere.stderr
 
 
 def test_a_real_run_writes_it(tmp_path: Path) -> None:
@@ -306,6 +308,29 @@ def test_a_real_run_writes_it(tmp_path: Path) -> None:
     ]
     kinds = [attributes["class"] for tag, attributes, _ in elements.found if tag == "tr" and attributes.get("class")]
     assert [kind for kind in kinds if kind != "told"] == ["plain", "g g0", "g g0", "unrun", "g g1"]
+
+
+def test_text_stands_out_from_what_is_behind_it(tmp_path: Path) -> None:
+    style = "".join(Elements(make_page(tmp_path)).text("style"))
+    light, dark = (
+        dict(re.findall(r"--(\w+): (#\w{6})", theme)) for theme in re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    )
+    for theme in (light, dark):
+        for name in ("ink", "soft", "good", "fair", "bad", "link", "k", "s", "n", "c", "b"):
+            for behind in ("paper", "card", "wash"):
+                assert _contrast(theme[name], theme[behind]) >= 4.5, (name, behind)
+
+
+def _contrast(one: str, other: str) -> float:
+    """As WCAG 2 reckons it."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
 
 
 @needs_chromium

@@ -90,7 +90,7 @@ def test_the_line_past_the_limit_is_to_blame(tmp_path: Path) -> None:
 def test_figures_are_written_with_room_for_noise(tmp_path: Path) -> None:
     seen = target(tmp_path, guards=41)
     assert now({}, seen) == {
-        "graph_breaks": 1, "recompiles": 2, "guards": 41, "min_coverage": 0.89, "min_speedup": 2.4,
+        "graph_breaks": 1, "recompiles": 2, "guards": 41, "min_coverage": 0.85, "min_speedup": 2.4,
         "max_compile_s": 0.5, "max_kernels": 2,
     }  # fmt: skip
     assert broken(seen, now({}, seen)) == []

@@ -36,6 +36,8 @@ def check(paths: tuple[Path, ...], given: dict[str, Any]) -> int:
     for name in ("report", "update_budgets"):
         if given[name] and not given["verify"]:
             raise click.UsageError(f"--{name.replace('_', '-')} is about what --verify sees: give both")
+    if given["report"] and not given["report"].absolute().parent.is_dir():
+        raise click.UsageError(f"--report {given['report']}: no such folder")
     layer, file = layer_from(given)
     configs = Configs(layer, given["isolated"], file)
     from_stdin = paths == (Path("-"),)

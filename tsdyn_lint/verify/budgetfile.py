@@ -62,15 +62,20 @@ def now(table: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str, Number
 
 
 def _with_room(figure: str, value: float, report: Mapping[str, Any]) -> Number:
-    """Counts are exact. Coverage may be 0.05 less, a speedup its interval's low end, a compile half as long again."""
+    """Counts are exact. Coverage may be 0.1 less, a speedup its interval's low end, a compile half as long again."""
     if figure == "min_coverage":
-        return max(math.floor((value - 0.05) * 100) / 100, 0.0)
+        return _rounded_down(value - 0.1)
     if figure == "min_speedup":
         low = report["measure"]["speedup"].get("low")
-        return max(math.floor((value if low is None else low) * 100) / 100, 0.0)
+        return _rounded_down(value if low is None else low)
     if figure == "max_compile_s":
         return math.ceil(value * 15) / 10
     return int(value)
+
+
+def _rounded_down(value: float) -> float:
+    """To two places, never below zero."""
+    return max(math.floor(round(value * 100, 6)) / 100, 0.0)
 
 
 def written(text: str, target: Keys, version: str, values: Mapping[str, Number]) -> str:
