@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -64,3 +65,12 @@ def test_the_version_takes_at_most_2_5_times_the_import_of_click(tmp_path: Path)
         return min(times)
 
     assert seconds("-m", "tsdyn_lint", "--version") <= 2.5 * seconds("-c", "import click")
+
+
+def test_python_m_imports_nothing_from_the_folder_it_runs_in(tmp_path: Path) -> None:
+    (tmp_path / "weakref.py").write_text("raise SystemExit('imported')\n")
+    run = subprocess.run(
+        [sys.executable, "-m", "tsdyn_lint", "--isolated", "--no-cache", "."],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr

@@ -35,7 +35,9 @@ def tensor_to_scalar(event: Event) -> set[Engine] | None:
         engines.add(R)
     if _baked(event) or spelling == "index":
         engines.add(T)
-    if spelling in ("int", "float", "math", "index", "bool") or uses & {"branch", "loop", "raise", "math", "value"}:
+    steers = uses & {"branch", "loop", "raise", "math", "value"}
+    if (steers or spelling in ("int", "float", "math", "index", "bool")) and not event.facts["numpy"]:
+        # an array holds sizes, plain numbers to export; where a tensor becomes one it has already stopped
         engines.add(E)
     return engines
 

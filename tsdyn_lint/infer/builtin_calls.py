@@ -131,7 +131,7 @@ class BuiltinCalls(Tensors):
                         else "state"
                         if option.owner in ("self", "global") and self._rewritten(option)
                         else "rank"
-                        if option.kind == "size"
+                        if option.kind == "size" and not _constant(option.elem)
                         else "constant"
                     )
                     found.append(Scalar("int", origin, option.src))
@@ -783,6 +783,10 @@ class BuiltinCalls(Tensors):
             self_value = self.frame.self_value
             return (id(self_value), owner.name)
         return (id(self.frame.env.module), owner.name)
+
+
+def _constant(value: Value) -> bool:
+    return isinstance(value, Scalar) and value.origin == "constant"
 
 
 def _plain_argument(node: cst.CSTNode) -> bool:

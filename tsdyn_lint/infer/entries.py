@@ -196,6 +196,7 @@ class Entry:
 
     def call(self, walker: Walk, self_value: Value | None, args: Args) -> None:
         """One call of the entry, with the hooks that its constructor put on it."""
+        walker.rebuilt.clear()
         if not isinstance(self_value, Instance):
             walker.call_function(Func(self.function, self_value), args, None)
             return

@@ -569,6 +569,9 @@ class Instances(Calls):
 
     def instance_of(self, wanted: Value) -> Value | None:
         """What an unknown value is once `isinstance(value, wanted)` holds."""
+        if isinstance(wanted, Seq) and wanted.items:
+            several = [self.instance_of(one) for one in wanted.items]
+            return either(one for one in several if one is not None) if None not in several else None
         if isinstance(wanted, ClassRef):
             return self.example(wanted.cls)
         if isinstance(wanted, Outside):

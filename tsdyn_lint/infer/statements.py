@@ -68,6 +68,8 @@ class Statements(Expressions):
         read_before = self.reads_so_far() if self.tracked else {}
         value = self.expr(node.value)
         for target in node.targets:
+            if _moved(node.value, target.target):
+                continue
             updates = False
             if self.tracked and isinstance(target.target, cst.Attribute):
                 updates = self.only_updates(target.target.attr.value, read_before)
@@ -78,8 +80,13 @@ class Statements(Expressions):
     def note_rebuilt(self, target: cst.CSTNode, afresh: bool) -> None:
         """Whether an attribute now holds something made in this call alone."""
         path = _path(target)
-        if "." in path:
-            (self.frame.rebuilt.add if afresh else self.frame.rebuilt.discard)(path)
+        if "." not in path or not isinstance(target, cst.Attribute):
+            return
+        (self.frame.rebuilt.add if afresh else self.frame.rebuilt.discard)(path)
+        if afresh and not self.weak and self.tracked:
+            with self.quietly():
+                owner = self.expr(target.value)
+            self.rebuilt.add((id(owner), target.attr.value))
 
     def reads_so_far(self) -> dict[str, set[cst.CSTNode]]:
         """Names of watched state and the places that read it so far."""
@@ -181,7 +188,7 @@ class Statements(Expressions):
     def returned(self, node: cst.Return) -> bool:
         value = self.expr(node.value) if node.value is not None else NOTHING
         self.use(value, "return", node)
-        if not self.frame.stack and any(isinstance(o, Mapping) or _dict_argument(o) for o in options(value)):
+        if not self.frame.stack and any(_is_dict(o, value) for o in options(value)):
             self.emit("return", node, None, form="dict")
         frame = self.frame
         apart = Engine.DYNAMO in frame.entered and Engine.DYNAMO not in frame.engines
@@ -593,9 +600,22 @@ class Statements(Expressions):
         return alive_any
 
 
-def _dict_argument(value: Value) -> bool:
-    """A parameter that was used as a dict."""
-    return isinstance(value, Tensor) and value.hypothesis is not None and value.hypothesis.mapping
+def _is_dict(option: Value, value: Value) -> bool:
+    """A dict, or a parameter that was used as one; not what only a test of its type in one branch says."""
+    if isinstance(option, Mapping):
+        return option is value or option.owner != "argument"
+    return isinstance(option, Tensor) and option.hypothesis is not None and option.hypothesis.mapping
+
+
+def _moved(value: cst.BaseExpression, target: cst.CSTNode) -> bool:
+    """`self.mask = self.mask.to(x.device)`: the attribute keeps the value it had."""
+    path = _path(target)
+    while isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value in _MOVES:
+        value = value.func.value
+    return "." in path and _path(value) == path
+
+
+_MOVES = frozenset({"to", "cuda", "cpu", "type_as", "contiguous"})
 
 
 def _describe(value: Value) -> str:

@@ -119,7 +119,7 @@ class Tensors(Instances):
             return self.size_of(owner)
         if name == "ndim":
             self.confirm(owner)
-            return Scalar("int", "rank", owner.src)
+            return self.rank_of(owner)
         if name == "requires_grad":
             return Scalar("bool", "grad", owner.src)
         if name in ("data", "grad", "grad_fn", "_version", "is_leaf"):
@@ -154,6 +154,11 @@ class Tensors(Instances):
         if owner.rank is not None:
             return Seq("size", [size] * owner.rank, size, src=owner.src)
         return Seq("size", None, size, src=owner.src)
+
+    def rank_of(self, owner: Tensor) -> Scalar:
+        """`x.dim()`: one number for a parameter or a buffer, whatever the input."""
+        fixed = owner.origin in ("parameter", "buffer", "constant")
+        return Scalar("int", "constant" if fixed else "rank", owner.src)
 
     def data_size(self, owner: Tensor) -> Scalar:
         """A size that depends on data: `nonzero(x).shape[0]`, marked so that a branch on it is seen."""
@@ -229,7 +234,7 @@ class Tensors(Instances):
                 return sizes
             return sizes.items[0] if sizes.items else sizes.elem
         if name in ("dim", "ndimension"):
-            return Scalar("int", "rank", owner.src)
+            return self.rank_of(owner)
         if name in ("numel", "nelement") and owner.data_sized:
             return self.data_size(owner)
         if name in ("numel", "nelement"):

@@ -54,6 +54,10 @@ class Core:
         self._wanted: dict[str, bool] = {}
         self.events: dict[Any, Event] = {}
         self.muted = 0
+        self.weak = 0
+        """Depth of branches and loops, in all frames, whose writes may not happen."""
+        self.rebuilt: set[tuple[int, str]] = set()
+        """Attributes, by owner and name, that this call of the entry has surely set before anything read them."""
         self.steps = 0
         self.frame: Frame = None  # type: ignore[assignment]  # set by `inside` before anything is walked
         self._module_values: dict[tuple[int, str], Value] = {}
@@ -131,7 +135,7 @@ class Core:
     def track(self, owner: int, name: str, value: Value, node: cst.CSTNode) -> Value:
         """`value`, read from state that calls write: marked, so that its uses are seen."""
         key = (owner, name)
-        if self.muted or key not in self.tracked:
+        if self.muted or key not in self.tracked or key in self.rebuilt:
             return value
         event = self.tracked[key]
         if event is None:
@@ -255,9 +259,11 @@ class Core:
             frame.blocks = (*frame.blocks, block)
         if weak:
             frame.uncertain += 1
+            self.weak += 1
         try:
             yield
         finally:
+            self.weak -= weak
             frame.confidence, frame.engines, frame.blocks, frame.uncertain = saved
 
     def tick(self) -> None:
