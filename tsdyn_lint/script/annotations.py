@@ -54,6 +54,7 @@ _GENERIC = {
     "torch.jit.Future": "Future",
     "torch.futures.Future": "Future",
 }
+_NO_TYPES = frozenset({"typing.TypeVar", "typing.NewType", "typing.ParamSpec", "typing_extensions.TypeVar"})
 _REFUSED_PREFIX = ("numpy.", "collections.", "typing.", "torch.nn.", "numbers.", "typing_extensions.", "jaxtyping.")
 
 
@@ -95,7 +96,7 @@ class Annotations:
             return t.UNKNOWN
         return self.read(inner, module)
 
-    def _dotted(self, node: cst.BaseExpression, module: Module) -> tuple[str, Any]:
+    def dotted(self, node: cst.BaseExpression, module: Module) -> tuple[str, Any]:
         found = self.program.resolve(node, module)
         if isinstance(found, str):
             return found, None
@@ -113,14 +114,15 @@ class Annotations:
         return name
 
     def _named(self, node: cst.BaseExpression, module: Module) -> t.Type:
-        dotted, symbol = self._dotted(node, module)
+        dotted, symbol = self.dotted(node, module)
         if isinstance(symbol, Class):
             return self._class(symbol, node)
         if isinstance(symbol, Assigned):
-            if len(symbol.values) == 1 and isinstance(
-                symbol.values[0], (cst.Name, cst.Attribute, cst.Subscript, cst.BinaryOperation)
-            ):
-                return self.read(symbol.values[0], module)
+            value = symbol.values[0] if len(symbol.values) == 1 else None
+            if isinstance(value, (cst.Name, cst.Attribute, cst.Subscript, cst.BinaryOperation)):
+                return self.read(value, symbol.module)
+            if isinstance(value, cst.Call) and self.dotted(value.func, symbol.module)[0] in _NO_TYPES:
+                raise Refused(f"unknown type name '{cst.Module([]).code_for_node(node)}'", node)
             return t.UNKNOWN
         if not dotted:
             return t.UNKNOWN
@@ -128,6 +130,8 @@ class Annotations:
         if plain is not None:
             return plain
         generic = _GENERIC.get(dotted)
+        if dotted in ("list", "tuple"):
+            return t.UNKNOWN  # read, and fit for little
         if generic in ("List", "Dict", "Tuple", "Optional"):
             raise Refused(f"`{dotted.rpartition('.')[2]}` without the types it holds", node)
         if dotted == "torch.Size":
@@ -140,6 +144,8 @@ class Annotations:
 
     def _class(self, cls: Class, node: cst.BaseExpression) -> t.Type:
         outside = self.program.outside_bases(cls)
+        if any(cls.module.dotted(d.decorator) == "torch.jit.interface" for d in cls.node.decorators):
+            return t.Type("Interface", (), cls)
         if self.program.is_nn_module(cls):
             raise Refused(f"an nn.Module ('{cls.name}') is no TorchScript type", node)
         if any(b in ("typing.NamedTuple", "collections.namedtuple") for b in outside):
@@ -152,7 +158,7 @@ class Annotations:
         return t.UNKNOWN
 
     def _subscript(self, node: cst.Subscript, module: Module) -> t.Type:
-        dotted, _ = self._dotted(node.value, module)
+        dotted, _ = self.dotted(node.value, module)
         kind = _GENERIC.get(dotted)
         parts = [e.slice.value for e in node.slice if isinstance(e.slice, cst.Index)]
         if kind is None:

@@ -15,7 +15,7 @@ from tsdyn_lint.script.annotations import Refused
 from tsdyn_lint.script.compiler import CERTAIN, LIKELY, POSSIBLE, Compiled, Compiler
 from tsdyn_lint.script.expressions import Expressions
 from tsdyn_lint.script.pyvalues import Ext, Inst, Seq
-from tsdyn_lint.script.sugar import MISSING, UNKNOWN, V
+from tsdyn_lint.script.sugar import UNKNOWN, V, variable
 
 _IN_PLACE = {
     cst.AddAssign: "+",
@@ -203,7 +203,7 @@ class Body(Expressions):
         kind = value.type
         if kind is None:
             if isinstance(value.py, Inst) and value.py.children is not None:
-                return [self.compiler.value(c) for c in value.py.children.values()]
+                return self.compiler.children(value.py)
             return None
         if kind is t.UNKNOWN:
             return None
@@ -234,18 +234,18 @@ class Body(Expressions):
             self.fail("statement", node, what="annotations of attributes outside of `__init__`")
         if node.value is None:
             return
+        if hint.kind == "Interface" and isinstance(node.target, cst.Name):
+            self.scopes[-1][node.target.value] = UNKNOWN  # also of a container of modules, indexed by a variable
+            return
         value = self.expr(node.value, hint)
         given = self.type_of(value, node.value)
         if hint is not t.UNKNOWN and not t.converts(given, hint, True):
             self.fail("annotated-assign", node, name=self.source(node.target), type=str(hint), found=str(given))
-        kept = (
-            V(hint, const=value.const if value.const is not None else MISSING, soft=value.soft)
-            if hint is not t.UNKNOWN
-            else value
-        )
         if isinstance(node.target, cst.Name):
+            if self._outer(node.target.value) is not None:
+                self.fail("redeclared", node, name=node.target.value)
             self.annotated[node.target.value] = hint
-            self.scopes[-1][node.target.value] = kept
+            self.scopes[-1][node.target.value] = V(hint, soft=value.soft) if hint is not t.UNKNOWN else variable(value)
 
     def _aug_assign(self, node: cst.AugAssign) -> None:
         op = _IN_PLACE.get(type(node.operator))
@@ -286,23 +286,10 @@ class Body(Expressions):
         if outer is not None and outer.error is None:
             outer_type, new_type = outer.type, value.type
             if outer_type is None:
-                if (
-                    outer.py is not None
-                    and value.type is not None
-                    and value.type is not t.UNKNOWN
-                    and not isinstance(outer.py, Inst)
-                ):
-                    self.fail(
-                        "rebind",
-                        node,
-                        name=name,
-                        old=self.describe(outer),
-                        new=self.describe(value),
-                        why="not first-class",
-                    )
-                    value = UNKNOWN
-                elif isinstance(outer.py, Inst):
-                    value = UNKNOWN
+                if outer.py is not None or outer.items is not None or outer.word:
+                    old, new = self.describe(outer), self.describe(value)
+                    self.fail("rebind", node, name=name, old=old, new=new, why="not first-class")
+                value = UNKNOWN
             elif new_type is None:
                 if outer_type is not t.UNKNOWN:
                     self.fail(
@@ -330,7 +317,7 @@ class Body(Expressions):
                     value = UNKNOWN
                 elif outer_type is not t.UNKNOWN and not t.is_subtype(new_type, outer_type):
                     value = V(outer_type, soft=value.soft)
-        self.scopes[-1][name] = value
+        self.scopes[-1][name] = variable(value)
 
     def _outer(self, name: str) -> V | None:
         """The variable of that name in a scope around the innermost one, if that one does not hold it itself."""
@@ -519,9 +506,10 @@ class Body(Expressions):
         if a is b:
             return a
         if a.type is None or b.type is None:
-            if a.py is b.py and a.py is not None:
-                return a
-            return V(t.UNKNOWN)
+            if t.UNKNOWN in (a.type, b.type):
+                return V(t.UNKNOWN)
+            facts = {"name": name, "then": self.describe(a), "other": self.describe(b)}
+            return V(t.UNKNOWN, error=("branch-values", facts))
         joined = t.unify(a.type, b.type)
         hint = self.annotated.get(name)
         if joined is None and hint is not None:
@@ -541,8 +529,7 @@ class Body(Expressions):
                     },
                 ),
             )
-        const = a.const if a.const is b.const else MISSING
-        return V(joined, const=const, soft=a.soft or b.soft)
+        return V(joined, soft=a.soft or b.soft)
 
     # --- loops
 

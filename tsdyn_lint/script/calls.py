@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -11,10 +12,10 @@ import libcst as cst
 from tsdyn_lint.resolve import Class, Function
 from tsdyn_lint.script import schema as s
 from tsdyn_lint.script import types as t
-from tsdyn_lint.script.compiler import CERTAIN, LIKELY, POSSIBLE
+from tsdyn_lint.script.compiler import CERTAIN, LIKELY, POSSIBLE, Compiled
 from tsdyn_lint.script.data import choose, parsed
-from tsdyn_lint.script.expressions import LEGACY
-from tsdyn_lint.script.pyvalues import Cls, Const, Ext, Fn, Inst, Obj
+from tsdyn_lint.script.expressions import LEGACY, as_value
+from tsdyn_lint.script.pyvalues import Cls, Const, Ext, Fn, Inst, Lam, Obj
 from tsdyn_lint.script.sugar import MISSING, REFUSED, UNKNOWN, V
 
 if TYPE_CHECKING:
@@ -149,7 +150,11 @@ def call_value(
             what = f"an object of {py.name}, which is given a module"
             return body.fail("not-callable", node, name=body.source(node.func), type=what)
         return UNKNOWN
+    if callee.word == "lambda" and isinstance(py, Lam) and isinstance(py.node, cst.Lambda):
+        return body.fail("uncompilable-function", node, name=body.source(node.func), why="a lambda has no `def`")
     if callee.word == "lambda":
+        if callee.error is not None:
+            body.fail("uncompilable-function", node, name=body.source(node.func), why="it keeps values around it")
         return UNKNOWN
     if callee.word == "global" or py is not None:
         return (
@@ -158,7 +163,9 @@ def call_value(
             else body.fail("global", node.func, name=body.source(node.func), type=body.describe(callee))
         )
     if callee.type is not None and callee.type is not t.UNKNOWN:
-        if callee.type.kind in ("Class", "Any", "Module", "Interface"):
+        if callee.type.kind == "Module":
+            return body.fail("sliced-module", node, name=body.source(node.func))
+        if callee.type.kind in ("Class", "Any", "Interface"):
             return UNKNOWN
         if callee.soft and callee.type is t.NONE:
             return UNKNOWN  # a module to be passed in
@@ -175,7 +182,9 @@ def call_function(
 ) -> V:
     names = function.decorator_names
     if names & _SKIPPED:
-        return _annotated_result(body, function)
+        return _skipped(body, function, args, keywords, node)
+    if function.cls is not None and _is_overloaded(function):
+        return UNKNOWN
     if names & {"functools.lru_cache", "functools.cache"} and (inst is not None or _not_tensors(args)):
         return body.fail(
             "uncompilable-function", node, name=function.name, why="its cache is a C object, called with tensors only"
@@ -194,7 +203,29 @@ def call_function(
         return body.fail("recursive", node, name=function.name)
     if compiled.refused:
         return UNKNOWN
-    return _match_function(body, compiled.schema, compiled.untyped, function, args, keywords, node)
+    return _match_function(body, compiled, function, args, keywords, node)
+
+
+def _is_overloaded(function: Function) -> bool:
+    """Whether declarations before the method give it several signatures."""
+    assert function.cls is not None
+    body = function.cls.node.body.body
+    named = [n for n in body if isinstance(n, cst.FunctionDef) and n.name.value == function.name]
+    return len(named) > 1 and any(_is_overload(d.decorator) for n in named for d in n.decorators)
+
+
+def _is_overload(decorator: cst.BaseExpression) -> bool:
+    return isinstance(decorator, cst.Attribute) and decorator.attr.value == "_overload_method"
+
+
+def _skipped(body: Body, function: Function, args: list[V], keywords: dict[str, V], node: cst.CSTNode) -> V:
+    """A call of an ignored or unused function: it has a signature, without its defaults, and no body."""
+    result = _annotated_result(body, function)
+    compiled = body.compiler.declared(function)
+    if compiled is not None:
+        bare = s.Schema(tuple(replace(a, has_default=False) for a in compiled.schema.args), result.type or t.UNKNOWN)
+        _match_function(body, replace(compiled, schema=bare, none_defaults=frozenset()), function, args, keywords, node)
+    return result
 
 
 def _not_tensors(args: list[V]) -> bool:
@@ -213,16 +244,15 @@ def _annotated_result(body: Body, function: Function) -> V:
 
 def _match_function(
     body: Body,
-    schema: s.Schema,
-    untyped: frozenset[str],
+    compiled: Compiled,
     function: Function,
     args: list[V],
     keywords: dict[str, V],
     node: cst.CSTNode,
 ) -> V:
+    schema, untyped = compiled.schema, compiled.untyped
     positional = [body.type_of(a, node) for a in args]
     named = {k: body.type_of(v, node) for k, v in keywords.items()}
-    soft = any(v.soft for v in [*args, *keywords.values()])
     try:
         s.match(schema, positional, named, True)
     except s.Mismatch as mismatch:
@@ -240,7 +270,10 @@ def _match_function(
         else:
             body.fail("arguments", node, confidence, callee=function.name, why=mismatch.why)
         return UNKNOWN
-    del soft
+    for arg in schema.args[len(args) :]:
+        if arg.name in compiled.none_defaults and arg.name not in keywords:
+            body.fail("none-omitted", node, name=arg.name, callee=function.name)
+            return UNKNOWN
     for arg, value in zip(schema.args, args, strict=False):
         if value.type is t.TENSOR and arg.type in (t.INT, t.FLOAT) and arg.name not in untyped:
             body.fail("implicit-scalar", node, POSSIBLE, name=arg.name, type=str(arg.type))
@@ -269,6 +302,8 @@ def call_module(body: Body, node: cst.CSTNode, inst: Inst, args: list[V], keywor
             if body.compiler.program.class_member(inst.cls, "__call__") is not None:
                 body.fail("call-override", node, name=inst.name)
             return body.call_function(forward, args, keywords, node, inst)
+        if forward is None and not inst.external and not inst.open:
+            return body.fail("not-callable", node, name=inst.name, type="a module without a forward")
     if inst.hooked:
         return UNKNOWN
     if inst.container == "Sequential":
@@ -337,6 +372,8 @@ def _external(
     data = body.data
     if callee.word == "module-method":
         return body.fail("module-method", node, name=tail)
+    if callee.word == "container-view" and callee.owner is not None and isinstance(callee.owner.py, Inst):
+        return _container_view(body, callee.owner.py, tail)
     if callee.word in ("module-view", "container-view"):
         return UNKNOWN
     if head == "builtins":
@@ -370,6 +407,17 @@ def _external(
     if root in sys.stdlib_module_names and root not in _TYPING:
         return REFUSED if _after_refusal(args, keywords) else body.fail("foreign-call", node, name=dotted)
     return UNKNOWN
+
+
+def _container_view(body: Body, container: Inst, name: str) -> V:
+    """`keys()`, `values()` and `items()` of a ModuleDict: what the compiler unrolls."""
+    if container.container != "ModuleDict" or container.children is None:
+        return UNKNOWN
+    keys = [V(t.STR, const=key) for key in container.children]
+    values = body.compiler.children(container)
+    if name == "items":
+        return V(items=[_row([k, v]) for k, v in zip(keys, values, strict=True)], word="items")
+    return V(items=keys if name == "keys" else values, word=name) if name in ("keys", "values") else UNKNOWN
 
 
 def _after_refusal(args: list[V], keywords: dict[str, V]) -> bool:
@@ -495,10 +543,12 @@ def _method(body: Body, node: cst.Call, callee: V, hint: t.Type) -> V:
         return V(hint)
     args, keywords, complete = _arguments(body, node)
     if not complete:
-        return UNKNOWN if owner.type is not t.TENSOR or name in ("size", "stride") else UNKNOWN
+        return UNKNOWN
     if owner.type is t.TENSOR:
         if name in body.data.extra_methods and not body.data.has_operator(name):
-            return V(t.TENSOR) if name != "type" or args or keywords else V(t.TENSOR)
+            for value in [*args, *keywords.values()]:
+                body.type_of(value, node)
+            return V(t.TENSOR)
         return _check_operator(body, node, f"aten::{name}", f"Tensor.{name}", [owner, *args], keywords)
     if owner.type.kind in ("List", "Dict"):
         return _container_method(body, node, owner, name, args, keywords)
@@ -622,6 +672,8 @@ def _len(body: Body, node: cst.Call) -> V:
     if args and args[0].items is not None:
         return V(t.INT, const=MISSING)
     if args and isinstance(args[0].py, Inst):
+        if args[0].py.container.startswith("Parameter"):
+            return body.fail("python-builtin", node, name=f"len` of a `{args[0].py.container}")
         return V(t.INT)
     if args:
         kind = body.type_of(args[0], node)
@@ -648,13 +700,15 @@ def _list(body: Body, node: cst.Call) -> V:
     value = args[0]
     if isinstance(value.py, Inst):
         items = body.static_items(value)
-        return (
-            V(None, items=[V(py=i.py, word="sliced") if isinstance(i.py, Inst) else i for i in items])
-            if items is not None
-            else UNKNOWN
-        )
+        if items is None:
+            return UNKNOWN
+        body.one_type(items, node)
+        return V(None, items=[as_value(i) for i in items])
     items = value.items
     if items is not None:
+        if any(isinstance(i.py, Inst) for i in items):
+            body.one_type(items, node)
+            return V(None, items=[as_value(i) for i in items])
         kinds = [body.type_of(i, node) for i in items]
         if any(k is t.UNKNOWN for k in kinds) or not kinds:
             return UNKNOWN
@@ -725,6 +779,8 @@ def _table(word: str) -> Callable[[Body, cst.Call], V]:
         if t.UNKNOWN in kinds:
             return V(_RESULTS.get(word, t.UNKNOWN))
         key = f"{word}()" if len(kinds) == 1 else f"{word}(,)"
+        if word == "sum" and len(kinds) == 2 and kinds[0].kind == "List":
+            return body.fail("builtin-arguments", node, name=word, types=", ".join(map(_show, kinds)))
         if len(kinds) > 2 or not kinds:
             return UNKNOWN
         if len(kinds) == 2 and word not in ("min", "max", "pow", "divmod", "round"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from tsdyn_lint.findings import Confidence, Engine, Finding
@@ -24,10 +25,16 @@ def script_events(
 ) -> list[Event]:
     """One event a problem. An internal error costs its entry point and is told to `fail`."""
     compiler = Compiler(program, load(version))
-    for module in program.linted:
+    found = [(module, list(entries(program, module))) for module in program.linted]
+    for _, starts in found:
+        for entry in starts:
+            if entry.cls is not None:
+                with suppress(Exception):  # met again, and told, when the entry is checked
+                    compiler.builder.entry(entry.cls)
+    for module, starts in found:
         scripts = "jit.script" in module.tree.text
         scripted = {c.name for c in captures(module) if Engine.SCRIPT in c.engines} if scripts else set()
-        for entry in entries(program, module):
+        for entry in starts:
             compiler.entry = entry.name
             compiler.stack.clear()
             compiler.called = entry.function.name in scripted or (entry.cls is not None and entry.cls.name in scripted)
@@ -36,7 +43,7 @@ def script_events(
                 if entry.cls is not None:
                     compiler.check_class(entry.cls)
                 else:
-                    compiler.compile(entry.function, None)
+                    compiler.check_function(entry.function)
             except (Exception, RecursionError) as error:
                 fail(entry, error)
     return [_event(problem) for problem in compiler.settled()]

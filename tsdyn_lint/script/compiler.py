@@ -18,6 +18,7 @@ from tsdyn_lint.script.data import ScriptData
 from tsdyn_lint.script.instance import Builder
 from tsdyn_lint.script.pyvalues import (
     CONST_TYPES,
+    NUMPY_NUMBER,
     Cls,
     Const,
     Ext,
@@ -75,6 +76,8 @@ class Compiled:
     function: Function
     schema: s.Schema
     untyped: frozenset[str] = frozenset()
+    none_defaults: frozenset[str] = frozenset()
+    """Parameters of type Tensor whose default is None."""
     done: bool = False
     refused: bool = False
     returns_conversions: dict[str, Any] = field(default_factory=dict)
@@ -89,10 +92,13 @@ class Compiler:
         self.annotations = Annotations(program)
         self.problems: dict[tuple[str, int], Problem] = {}
         self._compiled: dict[Any, Compiled] = {}
-        self._active: list[Any] = []
         self.stack: list[tuple[Function, cst.CSTNode, Piece]] = []
         self.entry = ""
-        self._checked: set[Any] = set()
+        self._checked: set[tuple[Inst, int]] = set()
+        self.root: Inst | None = None
+        """The instance that the entry point scripts."""
+        self._types: dict[Class | str, list[Inst]] = {}
+        self._module_types: dict[Any, t.Type] = {}
         self._script_classes: dict[Class, bool] = {}
         self.called = False
         """Whether the file itself scripts the entry point."""
@@ -114,13 +120,24 @@ class Compiler:
             self.problems[key] = problem
         elif problem.confidence < confidence:
             problem.confidence = confidence
-        if inst is not None:
+        if inst is not None and self.least > POSSIBLE:
             problem.lacking.append(inst)
 
     def settled(self) -> list[Problem]:
-        """The problems; an attribute that only instances made up here lack is just possible."""
+        """The problems; an attribute that only instances made up here lack is just possible, one of two that the
+        constructor never sets both is likely where both are compiled.
+        """
+        unsure: dict[Inst, set[str]] = {}
         for problem in self.problems.values():
-            if problem.lacking and all(self._made_up(inst, problem.facts["name"]) for inst in problem.lacking):
+            if problem.cause == "maybe-attribute":
+                for inst in problem.lacking:
+                    unsure.setdefault(inst, set()).add(problem.facts["name"])
+        for problem in self.problems.values():
+            name = problem.facts.get("name", "")
+            if problem.cause == "maybe-attribute":
+                if any(_has_rival(inst, name, unsure[inst]) for inst in problem.lacking):
+                    problem.confidence = LIKELY
+            elif problem.lacking and all(self._made_up(inst, name) for inst in problem.lacking):
                 problem.confidence = POSSIBLE
         return list(self.problems.values())
 
@@ -136,14 +153,77 @@ class Compiler:
 
     # --- entries
 
+    def check_function(self, function: Function) -> None:
+        self.root = None
+        self.compile(function, None)
+
     def check_class(self, cls: Class) -> None:
         """What scripting an instance of the class compiles: forward, exported methods, properties."""
-        self.check_instance(self.builder.entry(cls))
+        self.root = self.builder.entry(cls)
+        self._types.clear()
+        self.check_instance(self.root)
+
+    def module_type(self, inst: Inst) -> t.Type:
+        """The type of a module used as a value: modules of equal structure share it."""
+        return self._module_types.setdefault(signature(inst), t.Type("Module", (), inst))
+
+    def module_types(self, cls: Class | str) -> list[Inst]:
+        """The modules in the entry's tree of just that class, one a compiled type."""
+        if not self._types and self.root is not None:
+            self._collect_types(self.root, set())
+        return self._types.get(cls if isinstance(cls, Class) else cls.rpartition(".")[2], [])
+
+    def _collect_types(self, inst: Inst, seen: set[Inst]) -> None:
+        seen.add(inst)
+        self._types.setdefault(inst.cls or inst.name, []).append(inst)
+        for value in [*inst.attrs.values(), *(inst.children or {}).values()]:
+            if isinstance(value, Inst) and value not in seen:
+                self._collect_types(value, seen)
+
+    def may_hold(self, cls: Class | str) -> bool:
+        """Whether a module of that class may sit where the entry's tree is not known; a base that the program only
+        derives from is nowhere."""
+        if self.root is None:
+            return True
+        if isinstance(cls, str):
+            return cls.rpartition(".")[2] in self.data.modules and self._has_unknown_modules()
+        if self._made(cls) and self.root.cls is not None and self._made(self.root.cls):
+            return True  # somewhere the two may be parts of one module
+        return self._has_unknown_modules() and (self._made(cls) or not self.program.has_subclasses(cls))
+
+    def _made(self, cls: Class) -> bool:
+        """Whether the program itself makes instances of the class."""
+        return any(i not in self.builder.defaults for i in self.builder.made.get(cls, ()))
+
+    def _has_unknown_modules(self) -> bool:
+        self.module_types("")
+        return any(
+            inst.open
+            or (inst.container and inst.children is None)
+            or any(
+                isinstance(v, Unk) and v.type is t.UNKNOWN
+                for v in [*inst.attrs.values(), *(inst.children or {}).values()]
+            )
+            for insts in self._types.values()
+            for inst in insts
+        )
 
     def check_instance(self, inst: Inst) -> None:
-        assert inst.cls is not None
+        """The instance and its submodules: they become script modules whether forward reaches them or not."""
+        if (inst, self.least) in self._checked:
+            return
+        self._checked.add((inst, self.least))
+        if inst.cls is not None:
+            self._check_annotations(inst, inst.cls)
+            self._compile_methods(inst, inst.cls)
+        self.check_hooks(inst)
+        for value in [*inst.attrs.values(), *(inst.children or {}).values()]:
+            if isinstance(value, Inst):
+                self.check_instance(value)
+
+    def _compile_methods(self, inst: Inst, cls: Class) -> None:
         seen: set[str] = set()
-        for owner in self.program.mro(inst.cls):
+        for owner in self.program.mro(cls):
             if not isinstance(owner, Class):
                 break
             for name, method in owner.methods.items():
@@ -153,26 +233,8 @@ class Compiler:
                 names = method.decorator_names
                 if name == "forward" or names & {"torch.jit.export"}:
                     self.compile(method, inst)
-                elif method.is_property and not names & set(_IGNORED) and name not in self._unused_properties(inst.cls):
-                    if owner.name == inst.cls.name:
-                        self.compile(method, inst)
-        self.check_hooks(inst)
-        self.check_submodules(inst)
-
-    def check_submodules(self, inst: Inst) -> None:
-        """Submodules become script modules whether forward reaches them or not."""
-        for value in [*inst.attrs.values(), *(inst.children or {}).values()]:
-            if not isinstance(value, Inst):
-                continue
-            key = signature(value)
-            if key in self._checked:
-                continue
-            self._checked.add(key)
-            if value.cls is not None:
-                self.check_instance(value)
-            else:
-                self.check_hooks(value)
-                self.check_submodules(value)
+                elif "property" in names and not names & set(_IGNORED) and name not in self._unused_properties(cls):
+                    self.compile(method, inst)
 
     def check_hooks(self, inst: Inst) -> None:
         """Forward hooks are compiled too, with typed parameters; a lambda has no source that can be."""
@@ -203,13 +265,13 @@ class Compiler:
         if inst.hooked:
             self.report("hooked-module", at.node, piece, at.function, name=inst.name, hook=inst.hooked)
         entry = self.data.modules.get(inst.name, {}) if inst.external.startswith("torch.nn.") else {}
-        for name in entry.get("floats", ()):
-            value = inst.args.get(name, inst.args.get(entry["parameters"].index(name)))
-            kind = static_type(value) if value is not None else t.UNKNOWN
-            if kind is t.INT:
-                sure = isinstance(value, Const) and not value.soft
-                confidence = CERTAIN if sure else LIKELY
-                self.report("module-argument", at.node, piece, at.function, confidence, name=name, cls=inst.name)
+        for position, name in enumerate(entry.get("parameters", ())):
+            value = inst.args.get(name, inst.args.get(position))
+            misfit = _misfit(value, name, entry) if value is not None else None
+            if misfit is not None:
+                confidence = LIKELY if isinstance(value, Unk) or getattr(value, "soft", False) else CERTAIN
+                facts = {"name": name, "cls": inst.name, "found": misfit[0], "wanted": misfit[1]}
+                self.report("module-argument", at.node, piece, at.function, confidence, **facts)
 
     def _unused_properties(self, cls: Class) -> frozenset[str]:
         slot = self.program.class_member(cls, "__jit_unused_properties__")
@@ -218,7 +280,7 @@ class Compiler:
     # --- functions
 
     def compile(self, function: Function, inst: Inst | None) -> Compiled:
-        key = (function, signature(inst) if inst is not None and not function.is_static else None)
+        key = (function, signature(inst) if inst is not None and not function.is_static else None, self.least)
         found = self._compiled.get(key)
         if found is not None:
             return found
@@ -244,6 +306,15 @@ class Compiler:
         compiled.done = True
         return compiled
 
+    def declared(self, function: Function) -> Compiled | None:
+        """The signature of a function that is not compiled; None where its header says too little."""
+        problems, self.problems = self.problems, {}
+        try:
+            found = self._header(function, None)
+        finally:
+            self.problems = problems
+        return None if found.refused else found
+
     def _header(self, function: Function, inst: Inst | None) -> Compiled:
         node = function.node
         params = node.params
@@ -263,6 +334,7 @@ class Compiler:
             refused = True
         args: list[s.Arg] = []
         untyped: set[str] = set()
+        none_defaults: set[str] = set()
         positional = [*params.posonly_params, *params.params]
         bound = inst is not None or function.is_class_method or function.cls is not None
         if function.is_static:
@@ -280,11 +352,14 @@ class Compiler:
                     self.report("annotation", param, piece, function, reason=refusal.reason, name=name)
                     kind = t.UNKNOWN
                     refused = True
+                self._check_default(param, kind, function, piece)
             elif comment:
                 kind = t.UNKNOWN
             else:
                 untyped.add(name)
-                self._check_default(param, function, piece)
+                self._check_untyped_default(param, function, piece)
+            if kind is t.TENSOR and isinstance(param.default, cst.Name) and param.default.value == "None":
+                none_defaults.add(name)
             args.append(s.Arg(name, kind, 0, param.default is not None, number >= len(positional)))
         result = t.NOTHING
         if isinstance(node, cst.FunctionDef) and node.returns is not None:
@@ -300,9 +375,8 @@ class Compiler:
             result = t.UNKNOWN
         if any(d in _NOT_COMPILED for d in function.decorator_names):
             result = t.UNKNOWN
-        return Compiled(
-            function, s.Schema(tuple(args), t.UNKNOWN if refused else result), frozenset(untyped), refused=refused
-        )
+        schema = s.Schema(tuple(args), t.UNKNOWN if refused else result)
+        return Compiled(function, schema, frozenset(untyped), frozenset(none_defaults), refused=refused)
 
     def _type_comment(self, function: Function) -> bool:
         """Whether a `# type: (Tensor) -> Tensor` comment types the function; its types are not read."""
@@ -314,7 +388,16 @@ class Compiler:
             lines += [line.comment for statement in first for line in getattr(statement, "leading_lines", ())]
         return any(c is not None and c.value.lstrip("# ").startswith("type: (") for c in lines)
 
-    def _check_default(self, param: cst.Param, function: Function, piece: Piece) -> None:
+    def _check_default(self, param: cst.Param, wanted: t.Type, function: Function, piece: Piece) -> None:
+        """The default of an annotated parameter."""
+        kind = self._default_type(param.default, function.module) if param.default is not None else None
+        name = param.name.value
+        if kind is not None and kind.kind in ("List", "Dict"):
+            self.report("mutable-default", param, piece, function, name=name, type=kind.kind.lower())
+        elif kind is not None and not _may_default(kind, wanted):
+            self.report("default-type", param, piece, function, name=name, type=str(kind), wanted=str(wanted))
+
+    def _check_untyped_default(self, param: cst.Param, function: Function, piece: Piece) -> None:
         default = param.default
         if default is None:
             return
@@ -335,24 +418,57 @@ class Compiler:
             return t.Type("Dict")
         if isinstance(value, (Fn, Lam)):
             return t.Type("function")
-        if isinstance(value, Ext) and value.dotted.startswith("torch.nn.functional."):
-            return t.Type("function")
+        if isinstance(value, Cls):
+            return t.Type("class")
+        if isinstance(value, Ext) and value.dotted.startswith(("math.", "numpy.")):
+            return t.FLOAT if value.dotted.rpartition(".")[2] in self.data.raw["constants"] else None
+        if isinstance(value, Ext) and value.dotted.removeprefix("torch.") in self.data.dtypes:
+            return t.Type("dtype")
+        if isinstance(value, Ext) and value.dotted.startswith(("torch.nn.", "typing.")):
+            return t.Type("function" if value.dotted.startswith("torch.nn.functional.") else "class")
+        if isinstance(node, cst.Subscript) and self.annotations.dotted(node.value, module)[0].startswith("typing."):
+            return t.Type("type")
         return None
 
     # --- attributes of instances
 
     def class_annotations(self, cls: Class) -> dict[str, cst.BaseExpression]:
-        """Annotated names of the class body and its bases' (what `__annotations__` of the instance's class gives)."""
-        found = self._annotated.get(cls)
-        if found is None:
-            found = {}
-            for owner in reversed(self.program.mro(cls)):
-                if isinstance(owner, Class):
-                    for name, slot in owner.assigned.items():
-                        if slot.annotation is not None:
-                            found[name] = slot.annotation
-            self._annotated[cls] = found
-        return found
+        """Annotated names as the instance's `__annotations__` has them: those of the nearest class that has any."""
+        owner = self._annotating(cls)
+        return {} if owner is None else self._annotated[owner]
+
+    def _annotating(self, cls: Class) -> Class | None:
+        for owner in self.program.mro(cls):
+            if not isinstance(owner, Class):
+                return None
+            if owner not in self._annotated:
+                slots = owner.assigned.items()
+                self._annotated[owner] = {k: slot.annotation for k, slot in slots if slot.annotation is not None}
+            if self._annotated[owner]:
+                return owner
+        return None
+
+    def _check_annotations(self, inst: Inst, cls: Class) -> None:
+        """Annotations in the class body are read as soon as the instance has the attribute; no module fits one."""
+        owner = self._annotating(cls)
+        if owner is None or not owner.methods:
+            return
+        function = owner.methods.get("forward") or next(iter(owner.methods.values()))
+        ignored = _strings(self.program.class_member(cls, "__jit_ignored_attributes__"))
+        for name, annotation in self.class_annotations(cls).items():
+            value = inst.attrs.get(name)
+            if value is None or name in inst.maybe or name in self.constants(cls) or name in ignored:
+                continue
+            if isinstance(value, (Fn, Lam, Ext, Unk)):
+                continue  # functions are added before annotations are read
+            try:
+                kind = self.annotations.read(annotation, owner.module)
+            except Refused as refusal:
+                self.report("annotation", annotation, owner.piece, function, reason=refusal.reason, name=name)
+                continue
+            if isinstance(value, Inst) and kind is not t.UNKNOWN and kind.kind != "Interface":
+                reason = f"it holds a module, which is no {kind}"
+                self.report("annotation", annotation, owner.piece, function, reason=reason, name=name)
 
     def constants(self, cls: Class) -> frozenset[str]:
         """Names in `__constants__` or annotated Final."""
@@ -370,7 +486,7 @@ class Compiler:
     def attribute(self, inst: Inst, name: str) -> V | tuple[str, dict[str, Any]]:
         """An attribute as the compiler sees it, or (cause, facts) of why it does not."""
         if name in inst.maybe:
-            return ("maybe-attribute", {"name": name, "cls": inst.name})
+            return ("maybe-attribute", {"name": name, "cls": inst.name, "inst": inst})
         if name == "training":
             return V(t.BOOL)
         if name.startswith("__") and not name.endswith("__"):
@@ -379,7 +495,7 @@ class Compiler:
         if name in inst.attrs:
             return self._instance_attribute(inst, name, inst.attrs[name])
         if inst.children is not None and name in inst.children:
-            return self.value(inst.children[name], name)
+            return self.child(inst, name)
         if inst.cls is not None:
             member = self.program.class_member(inst.cls, name)
             if isinstance(member, Function):
@@ -429,13 +545,27 @@ class Compiler:
             if constant and value.soft and isinstance(value.value, bool):
                 return V(kind, py=value, const=value.value, soft=True)
             return V(kind, const=literal, soft=value.soft)
-        found = self.value(value, name)
+        found = self._of(inst, name, value)
+        return found.error or found
+
+    def child(self, inst: Inst, name: str) -> V:
+        """What a container holds under a name; what has no type is refused where it is read."""
+        assert inst.children is not None
+        return self._of(inst, name, inst.children[name])
+
+    def children(self, inst: Inst) -> list[V]:
+        """The modules that iterating a container gives: a None in it is none of them."""
+        found = [self.child(inst, name) for name in inst.children or ()]
+        return [value for value in found if value.type is not t.NONE]
+
+    def _of(self, inst: Inst, name: str, value: Py) -> V:
+        found = self.value(value)
         if found.error is not None:
             cause, facts = found.error
-            return (cause, {**facts, "name": name, "cls": inst.name})
+            found.error = (cause, {**facts, "name": name, "cls": inst.name})
         return found
 
-    def value(self, value: Py, name: str = "") -> V:
+    def value(self, value: Py) -> V:
         """A Python value as an attribute: its type, or an error that says why it has none."""
         if isinstance(value, Unk):
             return V(value.type)
@@ -456,13 +586,15 @@ class Compiler:
             if isinstance(kind, str):
                 return V(t.UNKNOWN, error=("untypable-attribute", {"what": kind}))
             return V(kind)
+        if isinstance(value, Lam) and isinstance(value.node, cst.FunctionDef) and not _captures_data(value):
+            return V(t.UNKNOWN)
         if isinstance(value, Lam):
             return V(
                 t.UNKNOWN,
                 error=(
                     "untypable-attribute",
                     {
-                        "what": "a function defined inside another"
+                        "what": "a function that keeps values of the function around it"
                         if isinstance(value.node, cst.FunctionDef)
                         else "a lambda"
                     },
@@ -471,6 +603,8 @@ class Compiler:
         if isinstance(value, Cls):
             return V(t.UNKNOWN, error=("untypable-attribute", {"what": f"the class {value.cls.name}"}))
         if isinstance(value, Obj):
+            if value.name == NUMPY_NUMBER:
+                return V(t.UNKNOWN)
             if value.cls is not None and self.scripts_as_class(value.cls):
                 return V(py=value)
             return V(t.UNKNOWN, error=("untypable-attribute", {"what": f"an object of {value.name}"}))
@@ -536,7 +670,7 @@ class Compiler:
         if isinstance(value, Cls):
             return "a class"
         if isinstance(value, Obj):
-            return f"an object of {value.name}"
+            return t.UNKNOWN if value.name == NUMPY_NUMBER else f"an object of {value.name}"
         if isinstance(value, Ext):
             if value.dotted.startswith("torch.") and value.dotted.rpartition(".")[2] in self.data.dtypes:
                 return t.INT
@@ -550,6 +684,8 @@ class Compiler:
             value = self.builder.attribute(inst, name)
             if isinstance(value, (Fn, Ext)):
                 return V(t.UNKNOWN)
+        if any(isinstance(v, cst.Call) and inst.cls.module.dotted(v.func) == "staticmethod" for v in member.values):
+            return V(t.UNKNOWN)
         if name in self.constants(inst.cls):
             value = self.builder.attribute(inst, name)
             if isinstance(value, Const):
@@ -560,6 +696,9 @@ class Compiler:
         return ("class-attribute", {"name": name, "cls": inst.name})
 
     def _external_attribute(self, inst: Inst, name: str) -> V | tuple[str, dict[str, Any]]:
+        if inst.container and name in _CONTAINER_METHODS:
+            word = "module-method" if inst.container == "ParameterDict" else "container-view"
+            return V(py=Ext(f"torch.nn.{inst.container}.{name}"), word=word, owner=V(py=inst))
         entry = (
             self.data.modules.get(inst.external.rpartition(".")[2]) if inst.external.startswith("torch.nn.") else None
         )
@@ -590,17 +729,6 @@ class Compiler:
         """Methods that every module inherits, and names that nothing defines."""
         if name in ("named_modules", "modules", "children", "named_children", "named_buffers", "buffers"):
             return V(py=Ext(f"torch.nn.Module.{name}"), word="module-view")
-        if inst.container and name in (
-            "keys",
-            "values",
-            "items",
-            "append",
-            "extend",
-            "insert",
-            "__len__",
-            "__contains__",
-        ):
-            return V(py=Ext(f"torch.nn.{inst.container}.{name}"), word="container-view")
         if name in _MODULE_METHODS:
             return V(py=Ext(f"torch.nn.Module.{name}"), word="module-method")
         if inst.open or (inst.container and inst.children is None):
@@ -608,6 +736,69 @@ class Compiler:
         return ("missing-attribute", {"name": name, "cls": inst.name, "why": "", "inst": inst})
 
 
+_DEFAULTS = {
+    t.INT: {t.INT, t.BOOL},
+    t.BOOL: {t.INT, t.BOOL},
+    t.FLOAT: {t.FLOAT, t.INT, t.BOOL},
+    t.STR: {t.STR},
+    t.TENSOR: {t.NONE},
+}
+"""What Python constants an annotation takes as the default: more than a call does."""
+
+
+def _may_default(kind: t.Type, wanted: t.Type) -> bool:
+    """Whether a default of that type passes; containers and types not known here are not judged."""
+    if kind not in (t.INT, t.BOOL, t.FLOAT, t.STR, t.NONE):
+        return True
+    if wanted.kind in ("Optional", "Union"):
+        return (kind is t.NONE and t.accepts_none(wanted)) or any(_may_default(kind, part) for part in wanted.args)
+    if wanted.kind in ("List", "Dict", "Tuple") and wanted.extra is None:
+        return False
+    allowed = _DEFAULTS.get(wanted)
+    return allowed is None or kind in allowed
+
+
+def _names_read(node: cst.CSTNode) -> set[str]:
+    """All names under a node but attributes' and keywords'."""
+    if isinstance(node, cst.Name):
+        return {node.value}
+    parts = [node.value] if isinstance(node, (cst.Attribute, cst.Arg)) else node.children
+    return set().union(*map(_names_read, parts))
+
+
+def _captures_data(made: Lam) -> bool:
+    """Whether a nested function reads a value of the function around it: modules and functions can be kept, data not.
+
+    `self` is data too: its attributes are read from the Python object.
+    """
+    assert isinstance(made.node, cst.FunctionDef)
+    params = made.node.params
+    own = {p.name.value for p in [*params.posonly_params, *params.params, *params.kwonly_params]}
+    return any(
+        isinstance(made.around.get(name), (Const, Ten, Seq, Map, Obj)) or name == "self"
+        for name in _names_read(made.node.body) - own
+        if name in made.around
+    )
+
+
+def _misfit(value: Py, name: str, entry: dict[str, Any]) -> tuple[str, str] | None:
+    """(what it is, what the compiler takes) for a constructor argument of torch's that Python takes and it does not."""
+    if name in entry.get("floats", ()) and static_type(value) is t.INT:
+        return "an int", "a float; write it with a point"
+    if isinstance(value, Obj) and value.name.startswith("numpy") and entry["constants"].get(name) == "int":
+        return "a NumPy number", "an int; write int(...)"
+    if name in entry.get("sizes", ()) and isinstance(value, Seq):
+        if any(isinstance(i, Const) and i.value is None for i in value.items or ()):
+            return "a tuple with None", "ints alone"
+    return None
+
+
+def _has_rival(inst: Inst, name: str, read: set[str]) -> bool:
+    """Whether compiled code also reads an attribute that is never set where this one is."""
+    return any(name in one and other & read or name in other and one & read for one, other in inst.rivals)
+
+
+_CONTAINER_METHODS = frozenset({"keys", "values", "items", "append", "extend", "insert", "__len__", "__contains__"})
 _MODULE_METHODS = frozenset(
     {
         "parameters",

@@ -10,10 +10,10 @@ from typing import Any
 import libcst as cst
 
 from tsdyn_lint.parse import Piece
-from tsdyn_lint.resolve import Function
+from tsdyn_lint.resolve import Class, Function
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.compiler import CERTAIN, LIKELY, POSSIBLE, Compiler
-from tsdyn_lint.script.pyvalues import Cls, Const, Ext, Fn, Inst, Lam, Map, Mod, Obj, Py, Seq, Ten, Unk, literal
+from tsdyn_lint.script.pyvalues import Cls, Const, Ext, Fn, Inst, Lam, Map, Mod, Obj, Seq, Ten, Unk, literal
 from tsdyn_lint.script.sugar import MISSING, REFUSED, UNKNOWN, V
 
 _OPERATORS: dict[type, str] = {
@@ -113,7 +113,7 @@ class Expressions:
             return value.type
         py = value.py
         if isinstance(py, Inst):
-            return t.Type("Module", (), py)
+            return self.compiler.module_type(py)
         if value.items is not None and not value.word:
             kinds = [self.type_of(i, node) for i in value.items]
             return t.UNKNOWN if any(k is t.UNKNOWN for k in kinds) else t.Tuple(kinds)
@@ -197,7 +197,7 @@ class Expressions:
         if isinstance(value, Obj):
             return V(py=value, word="global")
         if isinstance(value, Lam):
-            return V(py=value, word="lambda")
+            return V(py=value, word="lambda", error=self.compiler.value(value).error)
         if isinstance(value, Unk):
             return UNKNOWN
         return V(py=value)
@@ -247,9 +247,8 @@ class Expressions:
         for value, element in zip(values, node.elements, strict=False):
             if value.type is None and not isinstance(value.py, Inst):
                 self.type_of(value, element.value)
-        if any(v.type is t.UNKNOWN for v in values):
-            return V(t.UNKNOWN, items=values)
-        return V(None, items=values)
+        values = [as_value(v) for v in values]
+        return V(t.UNKNOWN if any(v.type is t.UNKNOWN for v in values) else None, items=values)
 
     def _list(self, node: cst.List, hint: t.Type) -> V:
         wanted = t.strip_none(hint)
@@ -277,9 +276,18 @@ class Expressions:
         joined: t.Type | None = kinds[0]
         for kind in kinds[1:]:
             joined = t.unify(joined, kind) if joined is not None else None
-        if joined is None:
-            return t.Union(kinds) if all(k.kind not in ("Module",) for k in kinds) else t.UNKNOWN
-        return joined
+        return t.Union(kinds) if joined is None else joined
+
+    def one_type(self, values: Sequence[V], node: cst.CSTNode) -> None:
+        """Reports elements that have no type in common."""
+        kinds = [self.type_of(value, node) for value in values]
+        joined: t.Type | None = kinds[0] if kinds else None
+        for kind in kinds[1:]:
+            joined = t.unify(joined, kind) if joined is not None else None
+        if kinds and joined is None:
+            self.fail(
+                "mixed-container", node, what="elements", types=", ".join(sorted({self._short(k) for k in kinds}))
+            )
 
     def _dict(self, node: cst.Dict, hint: t.Type) -> V:
         wanted = t.strip_none(hint)
@@ -369,7 +377,7 @@ class Expressions:
         ):
             if py.container == "ModuleDict":
                 return [V(t.STR, const=k) for k in py.children]
-            return [self.compiler.value(c) for c in py.children.values()]
+            return self.compiler.children(py)
         if value.type is not None and value.type.kind == "Tuple":
             return [V(a) for a in value.type.args]
         return None
@@ -671,10 +679,8 @@ class Expressions:
             return positive, _NO, _NO
         kind = value.type
         if kind is None:
-            if value.word == "global":
-                self.type_of(value, subject)
-                return None, _NO, _NO
-            return not positive, _NO, _NO
+            self.type_of(value, subject)  # a module compares with None, a function does not
+            return None if value.word == "global" else not positive, _NO, _NO
         if not t.accepts_none(kind) or kind is t.ANY:
             if isinstance(subject, cst.Name) and subject.value in self.none_parameters and len(self.scopes) == 1:
                 self.fail("none-default", node, CERTAIN if self.compiler.called else POSSIBLE, name=subject.value)
@@ -712,19 +718,47 @@ class Expressions:
         wanted = node.args[1].value
         options = [e.value for e in wanted.elements] if isinstance(wanted, cst.Tuple) else [wanted]
         kinds: list[t.Type] = []
+        modules: list[Class | str] = []
         for option in options:
             if isinstance(option, cst.Call):
                 self.fail("annotation", node, reason="isinstance takes type names", name="isinstance")
                 return None, _NO, _NO
+            module = self._module_class(option)
+            if module is not None:
+                modules.append(module)
+                continue
             kind = self._tested_type(option, node)
             if kind is None:
-                if isinstance(value.py, Inst):
-                    return self._module_isinstance(value.py, options)
                 self.undecided = True
                 return None, _NO, _NO
             kinds.append(kind)
+        unseen = [m for m in modules if not self.compiler.module_types(m)]
+        if unseen:
+            return self._no_module_type(unseen[0], node)
         if isinstance(value.py, Inst):
-            return self._module_isinstance(value.py, options)
+            return self._module_isinstance(value.py, modules)
+        return self._value_isinstance(value, node, kinds)
+
+    def _module_class(self, option: cst.BaseExpression) -> Class | str | None:
+        """The module class that an option of `isinstance` names: of the program, or torch's by its dotted name."""
+        if isinstance(option, cst.Name) and self.find(option.value) is not None:
+            return None
+        found = self.compiler.program.resolve(option, self.function.module)
+        if isinstance(found, Class):
+            return found if self.compiler.program.is_nn_module(found) else None
+        dotted = self.function.module.dotted(option) or ""
+        plain = dotted.rpartition(".")[2] in ("Parameter", "Buffer", "UninitializedParameter")
+        return dotted if dotted.startswith("torch.nn.") and not plain else None
+
+    def _no_module_type(self, cls: Class | str, node: cst.Call) -> tuple[bool | None, Refine, Refine]:
+        """A module class is a type name once an instance of just that class was compiled, and unknown before."""
+        name = cls if isinstance(cls, str) else cls.name
+        self.undecided = True
+        if not self.compiler.may_hold(cls):
+            self.fail("annotation", node, LIKELY, reason=f"unknown type name '{name}'", name="isinstance")
+        return None, _NO, _NO
+
+    def _value_isinstance(self, value: V, node: cst.Call, kinds: list[t.Type]) -> tuple[bool | None, Refine, Refine]:
         actual = value.type
         if actual is None or actual is t.UNKNOWN or t.UNKNOWN in kinds:
             self.undecided = True
@@ -777,19 +811,14 @@ class Expressions:
             return t.TENSOR if dotted != "torch.nn.Parameter" else t.UNKNOWN
         if dotted in ("int", "float", "bool", "str", "complex"):
             return {"int": t.INT, "float": t.FLOAT, "bool": t.BOOL, "str": t.STR, "complex": t.COMPLEX}[dotted]
-        found = self.compiler.program.resolve(node, self.function.module)
         if isinstance(node, cst.Name) and self.find(node.value) is not None:
             return None
-        from tsdyn_lint.resolve import Class
-
-        if isinstance(found, Class):
-            if self.compiler.program.is_nn_module(found):
-                return None
+        if isinstance(self.compiler.program.resolve(node, self.function.module), Class):
             return t.UNKNOWN
         name = dotted or ""
         if name.startswith("torch.") and name.rpartition(".")[2] in LEGACY:
             return t.TENSOR
-        if name.startswith(("numpy.", "collections.", "typing.", "torch.nn.", "numbers.", "torch.Size")) or name in (
+        if name.startswith(("numpy.", "collections.", "typing.", "numbers.", "torch.Size")) or name in (
             "set",
             "frozenset",
             "type",
@@ -799,23 +828,19 @@ class Expressions:
             "object",
             "dict_keys",
         ):
-            if name.startswith("torch.nn."):
-                return None
             self.fail("annotation", call, reason=f"unknown type name '{name}' in isinstance", name="isinstance")
         return t.UNKNOWN
 
-    def _module_isinstance(
-        self, inst: Inst, options: Sequence[cst.BaseExpression]
-    ) -> tuple[bool | None, Refine, Refine]:
-        """A module against classes: torch answers by the Python class."""
-        names = {self.function.module.dotted(o) or "?" for o in options}
-        tails = {n.rpartition(".")[2] for n in names}
-        if inst.cls is None:
-            if inst.name in tails or "Module" in tails:
+    def _module_isinstance(self, inst: Inst, options: Sequence[Class | str]) -> tuple[bool | None, Refine, Refine]:
+        """A module against classes: by the type that the first instance of each class got, bases aside."""
+        for option in options:
+            types = self.compiler.module_types(option)
+            if inst in types:
+                if len(types) > 1:
+                    self.undecided = True
+                    return None, _NO, _NO
                 return True, _NO, _NO
-            return False, _NO, _NO
-        line = {b if isinstance(b, str) else b.name for b in self.compiler.program.mro(inst.cls)}
-        return bool({x.rpartition(".")[2] for x in line} & tails) or None, _NO, _NO
+        return False, _NO, _NO
 
     def _hasattr(self, node: cst.Call) -> tuple[bool | None, Refine, Refine]:
         owner = self.expr(node.args[0].value)
@@ -840,7 +865,7 @@ class Expressions:
             if value.word == "global" or isinstance(value.py, (Fn, Cls)):
                 self.type_of(value, node)
             return
-        kind = t.Type("Module", (), value.py) if value.type is None else value.type
+        kind = self.type_of(value, node)
         if kind in (t.BOOL, t.TENSOR, t.INT, t.FLOAT, t.UNKNOWN, t.NUMBER):
             return
         if kind.kind in ("Optional", "NoneType", "Module", "Union", "Tuple") or kind in (t.COMPLEX, t.DEVICE):
@@ -887,6 +912,9 @@ class Expressions:
             value = self.compiler.builder.attribute(py, name)
             if isinstance(value, Fn):
                 return V(py=value)
+            enum = any(b.startswith("enum.") for b in self.compiler.program.outside_bases(py.cls))
+            if isinstance(value, (Const, Seq, Map, Ten)) and not enum:
+                return V(py=value, word="global")
             return UNKNOWN
         return UNKNOWN
 
@@ -1036,7 +1064,7 @@ class Expressions:
                 continue
             value = self.expr(node)
             if not isinstance(value.const, int):
-                return UNKNOWN
+                return UNKNOWN if value.type is not t.INT else self.fail("tuple-index", node, type=str(kind))
             bounds.append(value.const)
         try:
             return V(t.Tuple(kind.args[slice(*bounds)]))
@@ -1099,20 +1127,17 @@ class Expressions:
                 if value.const is not None and not isinstance(value.const, int):
                     return self.fail("container-index", node, name=self.source(node.value), kind=py.container)
                 bounds.append(value.const)
-            children = list(py.children.values())[slice(*bounds)]
-            return V(None, items=[self._sliced(c) for c in children])
+            return V(None, items=[as_value(c) for c in self.compiler.children(py)[slice(*bounds)]])
         if not isinstance(first, cst.Index):
             return UNKNOWN
         index = self.expr(first.value)
-        if py.container == "ParameterList":
-            return V(t.TENSOR)
         if py.container in ("ModuleDict", "ParameterDict"):
             if not isinstance(index.const, str):
                 return self.fail("container-index", node, name=self.source(node.value), kind=py.container)
             if py.children is None:
                 return UNKNOWN
             return (
-                self.compiler.value(py.children[index.const])
+                self.compiler.child(py, index.const)
                 if index.const in py.children
                 else self.fail("container-index", node, name=self.source(node.value), kind=py.container)
             )
@@ -1122,14 +1147,8 @@ class Expressions:
             return self.fail("container-index", node, name=self.source(node.value), kind=py.container)
         if py.children is None:
             return UNKNOWN
-        children = list(py.children.values())
-        if -len(children) <= index.const < len(children):
-            return self.compiler.value(children[index.const])
-        return UNKNOWN
-
-    def _sliced(self, child: Py) -> V:
-        """A module taken out of a slice has lost its methods: calling it does not compile."""
-        return V(py=child, word="sliced") if isinstance(child, Inst) else self.compiler.value(child)
+        children = self.compiler.children(py)
+        return children[index.const] if -len(children) <= index.const < len(children) else UNKNOWN
 
     def subscript_store(
         self, target: cst.Subscript, owner: V, value: V, node: cst.CSTNode, augmented: bool = False
@@ -1177,6 +1196,11 @@ class Expressions:
                 )
         elif kind.kind == "Tuple":
             self.fail("tuple-store", node, type=str(kind))
+
+
+def as_value(value: V) -> V:
+    """A module as an element of a literal or a list: it has lost its methods, and calling it does not compile."""
+    return V(py=value.py, word="sliced") if isinstance(value.py, Inst) else value
 
 
 def _text(node: cst.CSTNode, piece: Piece) -> str:

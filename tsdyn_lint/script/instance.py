@@ -17,6 +17,7 @@ from tsdyn_lint.resolve import Assigned, Class, Function, Imported, Module, Prog
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.pyvalues import (
     CONTAINERS,
+    NUMPY_NUMBER,
     Cls,
     Const,
     Ext,
@@ -57,6 +58,9 @@ _ARRAYS = frozenset(
         "tile",
     }
 )
+_NUMPY_INTS = frozenset({"int8", "int16", "int32", "int64", "uint8", "intp", "bool_"})
+_NUMPY_SUMS = frozenset({"prod", "sum", "max", "min", "amax", "amin"})
+_NUMPY_FLOATS = frozenset({"sqrt", "floor", "ceil", "log", "log2", "log10", "exp", "sin", "cos", "power", "round"})
 _PASS = frozenset(
     {
         "to",
@@ -106,8 +110,15 @@ class _Return(Exception):
         self.value = value
 
 
-class _Stop(Exception):
-    """`break`, `continue` or `raise`."""
+class _Jump(Exception):
+    """`break` or `continue`."""
+
+    def __init__(self, again: bool) -> None:
+        self.again = again
+
+
+class _Raised(Exception):
+    """The path ends in `raise`."""
 
 
 class TooMuch(Exception):
@@ -179,7 +190,7 @@ class Builder:
                 self.call_function(init, args, kwargs, inst, soft=not complete, missing_ok=True)
             elif inst.external:
                 self._external_init(inst, args, kwargs)
-        except (TooMuch, _Stop):
+        except (TooMuch, _Raised):
             inst.open = True  # it raises on what is known of its arguments: others get further
         finally:
             self._building.pop()
@@ -387,7 +398,10 @@ class Builder:
         raise _Return(self.eval(node.value, frame) if node.value is not None else Const(None))
 
     def _jump(self, node: cst.CSTNode, frame: Frame) -> None:
-        raise _Stop
+        raise _Jump(isinstance(node, cst.Continue))
+
+    def _raise(self, node: cst.Raise, frame: Frame) -> None:
+        raise _Raised
 
     def _if(self, node: cst.If, frame: Frame) -> None:
         test = self.truth(self.eval(node.test, frame))
@@ -400,9 +414,7 @@ class Builder:
             return
         self._both(node.body.body, other, frame)
 
-    def _both(
-        self, first: Sequence[cst.CSTNode], second: Sequence[cst.CSTNode], frame: Frame, loop: bool = False
-    ) -> None:
+    def _both(self, first: Sequence[cst.CSTNode], second: Sequence[cst.CSTNode], frame: Frame) -> None:
         """Runs two paths of which one is taken, and joins what they leave."""
         inst = frame.self_value
         before_locals = dict(frame.locals)
@@ -423,9 +435,10 @@ class Builder:
                     returned.append(done.value)
                     if inst and isinstance(done.value, Const):
                         ends.append((frame.locals, inst.attrs, inst.maybe))
-                except _Stop:
-                    if loop:
-                        ends.append((frame.locals, inst.attrs if inst else {}, inst.maybe if inst else set()))
+                except _Jump:  # where it jumps to is not followed: what it leaves is joined here
+                    ends.append((frame.locals, inst.attrs if inst else {}, inst.maybe if inst else set()))
+                except _Raised:
+                    pass
         finally:
             self._unsure -= 1
         if not ends:
@@ -434,7 +447,7 @@ class Builder:
                 for other in returned[1:]:
                     value = join(value, other)
                 raise _Return(value)
-            raise _Stop
+            raise _Raised
         if returned and not (inst and isinstance(returned[0], Const)):
             # one path returned a value: what the rest returns is joined by claiming nothing
             frame.locals, attrs = ends[0][0], ends[0][1]
@@ -447,35 +460,32 @@ class Builder:
                 inst.attrs, inst.maybe = ends[0][1], ends[0][2]
             return
         (la, aa, ma), (lb, ab, mb) = ends
-        frame.locals = {k: join(la[k], lb[k]) if k in la and k in lb else Unk() for k in la.keys() | lb.keys()}
+        frame.locals = {k: join(la[k], lb[k]) if k in la and k in lb else Unk() for k in {**la, **lb}}
         if inst:
             inst.maybe = ma | mb | (aa.keys() ^ ab.keys())
-            inst.attrs = {
-                k: join(aa[k], ab[k]) if k in aa and k in ab else (aa.get(k) or ab[k])
-                for k in [*aa, *(k for k in ab if k not in aa)]
-            }
+            inst.rivals.append((aa.keys() - ab.keys(), ab.keys() - aa.keys()))
+            inst.attrs = {k: join(aa[k], ab[k]) if k in aa and k in ab else (aa.get(k) or ab[k]) for k in {**aa, **ab}}
             inst.signature = None
 
     def _for(self, node: cst.For, frame: Frame) -> None:
         items = self.iterate(self.eval(node.iter, frame))
         if items is None or len(items) > MAX_ITEMS:
             self.store(node.target, Unk(t.INT if self._is_range(node.iter) else t.UNKNOWN), frame)
-            self._both(node.body.body, (), frame, loop=True)
+            self._both(node.body.body, (), frame)
             return
         for item in items:
             self.store(node.target, item, frame)
             try:
                 self.block(node.body.body, frame)
-            except _Stop:
-                if self._unsure:
-                    raise
-                break
+            except _Jump as jump:
+                if not jump.again:
+                    break
 
     def _is_range(self, node: cst.CSTNode) -> bool:
         return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "range"
 
     def _while(self, node: cst.While, frame: Frame) -> None:
-        self._both(node.body.body, (), frame, loop=True)
+        self._both(node.body.body, (), frame)
 
     def _with(self, node: cst.With, frame: Frame) -> None:
         self.block(node.body.body, frame)
@@ -484,7 +494,7 @@ class Builder:
         self.block(node.body.body, frame)
 
     def _def(self, node: cst.FunctionDef, frame: Frame) -> None:
-        frame.locals[node.name.value] = Lam(node)
+        frame.locals[node.name.value] = Lam(node, frame.locals)
 
     def _class(self, node: cst.ClassDef, frame: Frame) -> None:
         frame.locals[node.name.value] = Unk()
@@ -640,6 +650,9 @@ class Builder:
             return Seq(left.kind, None, left.items[0] if left.items else Unk())
         if isinstance(left, Ten) or isinstance(right, Ten):
             return Ten()
+        for one, other in ((left, right), (right, left)):
+            if isinstance(one, Obj) and one.name.startswith("numpy.int") and static_type(other) is t.INT:
+                return Unk(t.FLOAT) if isinstance(node.operator, cst.Divide) else one
         a, b = static_type(left), static_type(right)
         if a in (t.INT, t.FLOAT) and b in (t.INT, t.FLOAT):
             if isinstance(node.operator, cst.Divide):
@@ -964,7 +977,7 @@ class Builder:
                 bound = Cls(function.cls)
             try:
                 return self.call_function(function, args, kwargs, bound, soft=not complete)
-            except _Stop:
+            except _Raised:
                 return Unk()
         if isinstance(callee, Ext):
             return self._external_call(callee.dotted, args, kwargs, complete)
@@ -1221,8 +1234,8 @@ class Builder:
             return self._math(tail, [a.value for a in args if isinstance(a, Const)])
         if head == "math":
             return Unk(t.INT if tail in ("ceil", "floor", "gcd", "factorial") else t.FLOAT)
-        if head == "numpy" and tail in _ARRAYS:
-            return Obj("numpy.ndarray")
+        if head == "numpy":
+            return _numpy(tail, args)
         if dotted.startswith("torch.optim."):
             return Obj(dotted)
         if dotted.startswith("torch.") and self.returns_tensor(dotted):
@@ -1437,6 +1450,23 @@ class Builder:
         return Const(bool(kind & names), getattr(value, "soft", False))
 
 
+def _numpy(name: str, args: list[Py]) -> Py:
+    """What NumPy makes: an array, or a number of its own; a float64 is a float, an int64 is no int."""
+    if name in _ARRAYS:
+        return Obj("numpy.ndarray")
+    first = args[0] if args else None
+    if name in _NUMPY_INTS or (name.startswith("float") and name not in ("float64", "float_", "floating")):
+        return Obj(f"numpy.{name}")
+    kind = static_type(first) if first is not None else t.UNKNOWN
+    if name in _NUMPY_SUMS and kind.kind in ("List", "Tuple") and set(kind.args) == {t.INT}:
+        return Obj("numpy.int64")
+    if name == "prod":
+        return Obj(NUMPY_NUMBER)
+    if name == "float64" or (name in _NUMPY_FLOATS and kind in (t.INT, t.FLOAT)):
+        return Unk(t.FLOAT)
+    return Unk()
+
+
 def _identity(value: Py) -> Any:
     if isinstance(value, Ext):
         return ("ext", value.dotted.rpartition(".")[2])
@@ -1493,7 +1523,7 @@ _STATEMENTS: dict[type, Callable[[Builder, Any, Frame], None]] = {
     cst.ClassDef: Builder._class,
     cst.Break: Builder._jump,
     cst.Continue: Builder._jump,
-    cst.Raise: Builder._jump,
+    cst.Raise: Builder._raise,
 }
 _EXPRESSIONS: dict[type, Callable[[Builder, Any, Frame], Py]] = {
     cst.Name: Builder._name,

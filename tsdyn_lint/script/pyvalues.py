@@ -62,9 +62,10 @@ class Fn:
 
 @dataclass(eq=False, slots=True)
 class Lam:
-    """A lambda or a function defined inside another."""
+    """A lambda or a function defined inside another; `around`: the names that the latter can take from outside."""
 
     node: cst.CSTNode
+    around: dict[str, Py] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
@@ -109,6 +110,7 @@ class Inst:
     """An `nn.Module`: of a class of the program, or of one of torch's (`external`, a dotted name).
 
     `children`: name -> value for containers, None where unknown. `maybe`: attributes set on some paths only.
+    `rivals`: attributes of which a constructor's `if` sets the one set or the other, never both.
     `open`: attributes that were not seen may exist. `hooked`: why it cannot be scripted as an object.
     """
 
@@ -123,6 +125,7 @@ class Inst:
     made_at: Hook | None = None
     args: dict[Any, Py] = field(default_factory=dict)
     annotated: dict[str, cst.BaseExpression] = field(default_factory=dict)
+    rivals: list[tuple[set[str], set[str]]] = field(default_factory=list)
     signature: Any = None
 
     @property
@@ -136,6 +139,8 @@ class Inst:
         return tail if tail in CONTAINERS else ""
 
 
+NUMPY_NUMBER = "numpy number"
+"""The name of an object that is an int64 or a float64, and it is not known which."""
 CONTAINERS = frozenset({"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
 
 Py: TypeAlias = Unk | Const | Ten | Seq | Map | Fn | Lam | Ext | Mod | Cls | Obj | Inst

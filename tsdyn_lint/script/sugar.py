@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tsdyn_lint.script import types as t
-from tsdyn_lint.script.pyvalues import Inst, Py
+from tsdyn_lint.script.pyvalues import Py
 
 
 class _Missing:
@@ -42,13 +42,10 @@ class V:
 UNKNOWN = V(t.UNKNOWN)
 REFUSED = V(t.UNKNOWN, word="refused")
 """The value of an expression that was reported: nothing more is said about what is made of it."""
-TENSOR = V(t.TENSOR)
-NONE = V(t.NONE, const=None)
 
 
-def of(kind: t.Type) -> V:
-    return V(kind)
-
-
-def is_module(value: V) -> bool:
-    return isinstance(value.py, Inst)
+def variable(value: V) -> V:
+    """The value once it is stored: the compiler sees no literal in what it loads back, but for None."""
+    if value.items is not None:
+        value = replace(value, items=[variable(item) for item in value.items])
+    return replace(value, const=MISSING) if value.const is not MISSING and value.type is not t.NONE else value

@@ -141,6 +141,8 @@ def is_subtype(sub: Type, sup: Type) -> bool:
         return all(any(is_subtype(m, s) for s in sup.args) for m in members)
     if sup is NUMBER:
         return sub in (INT, FLOAT, COMPLEX)
+    if kind == "Interface":
+        return True  # by its methods, which are not compared here
     if sub.kind != kind:
         return False
     if kind in ("List", "Dict", "Future", "RRef"):
@@ -201,14 +203,14 @@ def converts(value: Type, target: Type, implicit: bool) -> bool:
     """
     if is_subtype(value, target):
         return True
+    if target.kind == "Optional" and value.kind != "Optional":
+        return converts(value, target.args[0], implicit)
     if value.kind == "Tuple":
-        wanted = strip_none(target)
-        if wanted.kind == "List":
-            return all(is_subtype(e, wanted.args[0]) for e in value.args) and bool(value.args or True)
-        if wanted.kind == "Tuple" and len(value.args) == len(wanted.args) and wanted.extra is None:
-            return all(converts(e, w, implicit) for e, w in zip(value.args, wanted.args, strict=False))
+        if target.kind == "List":
+            return all(is_subtype(e, target.args[0]) for e in value.args)
+        if target.kind == "Tuple" and len(value.args) == len(target.args) and target.extra is None:
+            return all(converts(e, w, implicit) for e, w in zip(value.args, target.args, strict=True))
     if implicit:
-        wanted = strip_none(target)
         if value is TENSOR and target in (INT, FLOAT, COMPLEX, NUMBER):
             return True
         if value is NUMBER and target in (INT, FLOAT, COMPLEX):

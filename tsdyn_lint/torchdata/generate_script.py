@@ -12,6 +12,7 @@ import inspect
 import json
 import math
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -127,7 +128,7 @@ def operators() -> dict[str, list[str]]:
 
 def first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:120]
+    return re.sub(r" at 0x[0-9a-f]+", "", lines[0] if lines else type(error).__name__)[:120]
 
 
 def schema_of(function: Any) -> list[str]:
@@ -305,6 +306,18 @@ def floats_that_refuse_ints(cls: type) -> list[str]:
     return found
 
 
+def sizes_that_refuse_none(cls: type) -> list[str]:
+    """Constructor parameters that Python takes a tuple with a None for, and the compiler then does not."""
+    found = []
+    for name, parameter in inspect.signature(cls).parameters.items():
+        if "NoneType" not in (text := str(parameter.annotation)) and "Optional" not in text or "uple" not in text:
+            continue
+        instance = probe(lambda name=name: build(cls, **{name: (1, None)}), None)  # type: ignore[misc]
+        if instance is not None and not probe(lambda made=instance: torch.jit.script(made), None):  # type: ignore[misc]
+            found.append(name)
+    return found
+
+
 def modules() -> dict[str, dict[str, Any]]:
     """`torch.nn` class name -> forward's schema, attributes' types, constants; or `error`."""
     found: dict[str, dict[str, Any]] = {}
@@ -333,9 +346,9 @@ def modules() -> dict[str, dict[str, Any]]:
         except BaseException as error:
             entry["error"] = first_line(error)
         if "error" not in entry:
-            refused = floats_that_refuse_ints(cls)
-            if refused:
-                entry["floats"] = refused
+            refused = {"floats": floats_that_refuse_ints(cls), "sizes": sizes_that_refuse_none(cls)}
+            entry |= {key: names for key, names in refused.items() if names}
+            if entry["constants"]:
                 entry["parameters"] = list(inspect.signature(cls).parameters)
         found[name] = entry
     return found
