@@ -40,6 +40,7 @@ from tsdyn_lint.verify.figures import (
     Saving,
     State,
     Swept,
+    TorchScript,
 )
 
 HOSTILE = "</script></style></code><img src=x onerror='hacked=1'><script>hacked=1</script>\"'&\u202e\x00\ud800"
@@ -119,7 +120,7 @@ def make_target(file: Path, measured: bool = False, said: str = "told") -> dict[
             Kernel("addmm", (), None, None, "external"),
         ),
         sweep=(Swept(said, "recompiled", 2000.0, None),), lifted=(Lifted(said, line, state, state, 120.0),),
-        unavailable={"onnx": said},
+        unavailable={"onnx": said}, torchscript=TorchScript(0.4, 0.02, 1800.0, None),
     )  # fmt: skip
     route = Route(said, (said,), {"serving": Road(said, (said,))})
     aot = Aot(True, None, 126.8, 0.02, 1.6, True, True, 1400.0)
@@ -238,7 +239,10 @@ def test_figures_that_were_measured_are_there_and_others_leave_no_gap(tmp_path: 
     assert bars["piece capture"] == "width:33.33%" and bars["piece build"] == "width:50.00%"
     assert elements.text("table", "pairs")[0].endswith("A call50.0 ms20.0 msLaunches82Peak memory12.0 MB9.00 MB")
     assert "Launches28 eager" in elements.text("dl", "tiles")[0]
-    assert elements.text("article")[-1].endswith("built in 2.11 min, loaded in 20.0 ms; 1.40 ms a call")
+    cards = elements.text("article")
+    assert cards[-1].endswith("1.40 ms a call; built in 2.11 min; 1.60 MB on disk, loaded in 20.0 ms")
+    assert cards[1].endswith("1.80 ms a call; 400 kB on disk, loaded in 20.0 ms")
+    assert cards[2].endswith("20.0 ms a call") and "a call" not in cards[0]
 
 
 def test_the_break_even_point_lies_where_the_lines_cross(tmp_path: Path) -> None:

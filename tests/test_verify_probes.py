@@ -69,6 +69,19 @@ def plain(x):
 
 example = plain, (torch.ones(2, 3),)
 """
+NESTED = """\
+import torch
+from torch.utils.checkpoint import checkpoint
+
+def inner(x):
+    y = x.sin()
+    return y.cos()
+
+def outer(x):
+    return checkpoint(inner, x, use_reentrant=False) + 1
+
+example = outer, (torch.ones(2, 3, requires_grad=True),)
+"""
 SEGFAULT = """\
 import torch
 from torch import nn
@@ -88,7 +101,7 @@ example = Dies(), (torch.ones(2),)
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """All files in one worker: its start costs more than the probes."""
     folder: Path = tmp_path_factory.mktemp("examples")
-    texts = {"gate": GATE, "counter": COUNTER, "many": MANY, "plain": PLAIN, "dies": SEGFAULT}
+    texts = {"gate": GATE, "counter": COUNTER, "many": MANY, "plain": PLAIN, "nested": NESTED, "dies": SEGFAULT}
     files = []
     for name, text in texts.items():
         files.append(folder / f"{name}.py")
@@ -128,6 +141,11 @@ def test_each_line_is_known_by_the_graph_it_fell_into(seen: dict[str, Any]) -> N
     assert dynamo.graphs == 2
     assert [list(graph.lines.values()) for graph in dynamo.captured] == [[[6]], [[7]]]
     assert [graph.ops for graph in dynamo.captured] == [2, 1] and dynamo.ops == 3
+
+
+def test_a_graph_inside_of_a_graph_is_part_of_it(seen: dict[str, Any]) -> None:
+    (graph,) = seen["nested"]["dynamo"].captured
+    assert list(graph.lines.values()) == [[5, 6, 9]]
 
 
 def test_a_break_in_with_skips_the_frame(seen: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ _MOST = 8
 
 def captures(run: Run, target: Mapping[str, Any]) -> Html | None:
     """A card a capture, None where nothing was captured."""
-    cards = [_card(run, name, target[name]) for name in _NAMES if target[name] is not None]
+    cards = [_card(run, name, target[name], _cost(name, target)) for name in _NAMES if target[name] is not None]
     return el("div", cards, cls="cards") if cards else None
 
 
@@ -39,7 +39,24 @@ def state(name: str, seen: Mapping[str, Any] | None) -> tuple[str, str]:
     return "good", "whole" if name == "dynamo" else "ok"
 
 
-def _card(run: Run, name: str, seen: Mapping[str, Any]) -> Html:
+def _cost(name: str, target: Mapping[str, Any]) -> str:
+    """What a call of it takes, and its file where it has one; empty where it was not measured."""
+    measure, aot = target["measure"] or {}, target["aot"] or {}
+    script = measure.get("torchscript") or {}
+    call = {
+        "dynamo": measure.get("t_compiled_us"), "script": script.get("t_script_us"), "trace": script.get("t_trace_us"),
+        "aot": aot.get("t_call_us"),
+    }.get(name)  # fmt: skip
+    saved = {"script": script, "aot": aot}.get(name, {})
+    told = [f"{units.microseconds(call)} a call"] if call is not None else []
+    if saved.get("build_s") is not None:
+        told.append(f"built in {units.seconds(saved['build_s'])}")
+    if saved.get("file_mb") is not None:
+        told.append(f"{units.size(saved['file_mb'] * 1e6)} on disk, loaded in {units.seconds(saved['load_s'])}")
+    return "; ".join(told)
+
+
+def _card(run: Run, name: str, seen: Mapping[str, Any], cost: str) -> Html:
     kind, word = state(name, seen)
     head = el("h4", el("code", _NAMES[name]), el("span", word, cls=f"state {kind}"))
     if seen.get("unavailable"):
@@ -51,7 +68,7 @@ def _card(run: Run, name: str, seen: Mapping[str, Any]) -> Html:
         el("div", el("dt", "These inputs"), _answer(seen["same_input"])),
         el("div", el("dt", "Other inputs, later calls"), _answer(seen["other_inputs"])),
     )
-    return el("article", head, answers, el("ul", told[:_MOST], more) if told else None)
+    return el("article", head, answers, el("ul", told[:_MOST], more) if told else None, el("p", cost) if cost else None)
 
 
 def _answer(same: bool | None) -> Html:
@@ -71,9 +88,6 @@ def _told(run: Run, name: str, seen: Mapping[str, Any]) -> Iterator[Html]:
     for item in seen.get("answers", ()):
         if item["outcome"] in ("differs", "raises"):
             yield el("li", f"{item['input']}: {first_line(item['message']) or item['outcome']}")
-    if seen.get("build_s") is not None:
-        told = f"built in {units.seconds(seen['build_s'])}, loaded in {units.seconds(seen['load_s'])}"
-        yield el("li", f"{told}; {units.microseconds(seen['t_call_us'])} a call")
     for item in seen.get("draft") or ():
         yield el("li", *place(run, item), f"needs data: {first_line(item['expression'] or item['kind'])}")
 

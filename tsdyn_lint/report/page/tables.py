@@ -42,12 +42,14 @@ def pairs(measure: Measure) -> Html | None:
 
 
 def _pairs(measure: Measure) -> Iterator[Sequence[Child]]:
-    step = measure.get("train_step") or {}
+    step, cuda = measure.get("train_step") or {}, measure.get("cuda") or {}
     rows: Sequence[tuple[str, Any, Callable[[float | None], str]]] = (
         ("A step" if step else "A call", {"eager": measure["t_eager_us"], "compiled": measure["t_compiled_us"]},
          units.microseconds),
         ("Forward", step.get("forward_us"), units.microseconds),
         ("Backward", step.get("backward_us"), units.microseconds),
+        ("On the device", cuda.get("device_us"), units.microseconds),
+        ("With CUDA graphs", {"compiled": cuda.get("cudagraphs_us")}, units.microseconds),
         ("Launches", measure.get("launches"), units.count),
         ("Moved", measure.get("bytes"), units.size),
         ("Peak memory", measure.get("peak_memory_mb"), _megabytes),
@@ -99,6 +101,8 @@ def roads(route: Mapping[str, Any]) -> Html | None:
 
 def missing(measure: Measure) -> Html | None:
     """What gave no figure, and why."""
-    found = measure.get("unavailable") or {}
+    found = dict(measure.get("unavailable") or {})
+    if skipped := (measure.get("cuda") or {}).get("cudagraphs_skipped"):
+        found["CUDA graphs"] = skipped
     items = [el("li", el("b", name), " ", why) for name, why in found.items()]
     return el("ul", items, cls="missing") if items else None

@@ -41,14 +41,21 @@ class Graphs:
         return forward
 
     def _described(self, graph: torch.fx.GraphModule) -> Graph:
-        """A node's stack is text, outermost frame first: the calls that led to it are lines of the graph too."""
+        """A node's stack is text, outermost frame first: the calls that led to it are lines of the graph too.
+
+        What is checkpointed, or a branch of `torch.cond`, is a graph inside of the graph.
+        """
         rows: dict[str, set[int]] = {}
-        calls = [node for node in graph.graph.nodes if node.op.startswith("call")]
-        for text in {node.stack_trace for node in calls if node.stack_trace}:
+        inside = [module.graph for module in graph.modules() if isinstance(module, torch.fx.GraphModule)]
+        for text in {node.stack_trace for one in inside for node in _calls(one) if node.stack_trace}:
             for site in frames_in(text):
                 if self._project.has(site.filename):
                     rows.setdefault(site.filename, set()).add(site.row)
-        return Graph(len(calls), {name: sorted(found) for name, found in rows.items()})
+        return Graph(len(_calls(graph.graph)), {name: sorted(found) for name, found in rows.items()})
+
+
+def _calls(graph: torch.fx.Graph) -> list[torch.fx.Node]:
+    return [node for node in graph.nodes if node.op.startswith("call")]
 
 
 def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
