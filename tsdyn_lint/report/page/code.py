@@ -157,7 +157,7 @@ def _shown(target: Mapping[str, Any], name: str) -> Iterator[tuple[int, Mark]]:
 def break_text(item: Mapping[str, Any]) -> str:
     """`Data-dependent branching, GB0170, predicted by TSD201`."""
     who = f"predicted by {item['finding']}" if item["finding"] else "not predicted"
-    skipped = "the whole frame runs eagerly" if item["frame_skipped"] else None
+    skipped = "a whole frame runs eagerly" if item["frame_skipped"] else None
     return ", ".join(part for part in (first_line(item["reason"]), item["gb"], who, skipped) if part)
 
 
