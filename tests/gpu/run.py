@@ -1,7 +1,8 @@
-"""Confirms the rule pages and the fixtures on the device at hand and writes the figures: `python tests/gpu/run.py`.
+"""Confirms the rule pages and measures the fixtures on the device at hand: `python tests/gpu/run.py`.
 
 Needs torch, click and (before Python 3.11) tomli; no pytest. On a machine without a GPU it runs dry, on the CPU.
-Ends with 1 if a claim that holds on the CPU is not confirmed, or if a forked worker cannot use CUDA.
+Writes the figures. Ends with 1 if a claim that holds on the CPU is not confirmed, if a forked worker cannot use CUDA,
+or if what is measured is not as it must be.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from tsdyn_lint.source import read_source  # noqa: E402
 from tsdyn_lint.statements import Statements  # noqa: E402
 from tsdyn_lint.torchversion import installed_torch  # noqa: E402
 from tsdyn_lint.verify.describe import describe  # noqa: E402
+from tsdyn_lint.verify.measuring import Measuring  # noqa: E402
 from tsdyn_lint.verify.observe import OBSERVATIONS  # noqa: E402
 from tsdyn_lint.verify.pages import judge_pages, refuted, unconfirmed  # noqa: E402
 from tsdyn_lint.verify.session import observed  # noqa: E402
-from tsdyn_lint.verify.spawn import Job, Workers  # noqa: E402
-from tsdyn_lint.verify.target import discovered, import_place  # noqa: E402
+from tsdyn_lint.verify.spawn import Job, Result, Workers  # noqa: E402
+from tsdyn_lint.verify.target import Target, discovered, import_place  # noqa: E402
 
 FORKED = """\
 import torch
@@ -43,6 +45,8 @@ class OnDevice(nn.Module):
 
 example = OnDevice(), (torch.ones(2, 4),)
 """
+
+SHOWN = ("t_eager_us", "t_compiled_us", "speedup", "coverage", "t_compile_s", "launches", "saving_us", "cuda")
 
 
 def main() -> int:
@@ -73,10 +77,14 @@ def main() -> int:
         "seconds_a_page": round(sum(page.seconds for page in judged) / max(len(judged), 1), 2),
     }
     figures["fixtures"] = fixtures(device, options.jobs)
+    figures["measured"] = measured(device)
+    figures["wrong"] = wrong(figures["measured"], device)
     figures["seconds"] = round(time.perf_counter() - begin, 1)
     options.output.write_text(json.dumps(figures, indent=2) + "\n")
-    print(json.dumps({key: value for key, value in figures.items() if key != "fixtures"}, indent=2))
-    good = figures["forked"]["ok"] and not figures["pages"]["refuted"]
+    print(json.dumps({key: value for key, value in figures.items() if key not in ("fixtures", "measured")}, indent=2))
+    for report in figures["measured"]:
+        print(report["target"], json.dumps({key: report["measure"][key] for key in SHOWN}))
+    good = figures["forked"]["ok"] and not figures["pages"]["refuted"] and not figures["wrong"]
     return 0 if good else 1
 
 
@@ -97,21 +105,69 @@ def forked(device: str) -> dict[str, Any]:
 
 def fixtures(device: str, jobs: int) -> list[dict[str, Any]]:
     """What was seen of each model in `fixtures/models`."""
-    targets = discovered(read_source(path) for path in sorted((ROOT / "fixtures/models").glob("*.py")))
-    wanted = []
+    targets, subjects = subjects_in("fixtures/models")
+    with Workers(jobs) as workers:
+        results = dict(workers.run(Job(subject, tuple(OBSERVATIONS), device=device) for subject in subjects))
+    return [described(target, results[index]) for index, target in enumerate(targets)]
+
+
+def subjects_in(folder: str) -> tuple[list[Target], list[dict[str, Any]]]:
+    """The targets of a folder's files, and how a worker is told of each."""
+    targets = discovered(read_source(path) for path in sorted((ROOT / folder).glob("*.py")))
+    subjects = []
     for target in targets:
         root, module = import_place(target.file)
         place = {"file": str(target.file), "root": str(root), "module": module, "roots": [str(root)]}
-        subject = {**place, "qualname": target.qualname, "table": {}, "entry": None, "found": True}
-        wanted.append(Job(subject, tuple(OBSERVATIONS), device=device))
-    with Workers(jobs) as workers:
-        results = dict(workers.run(wanted))
-    texts = {str(target.file): Statements(target.file.read_text()) for target in targets}
+        subjects.append({**place, "qualname": target.qualname, "table": {}, "entry": None, "found": True})
+    return targets, subjects
+
+
+def described(target: Target, result: Result) -> dict[str, Any]:
+    """A target's report."""
+    text = Statements(target.file.read_text())
+    return describe(target, result, observed(target.name, result, lambda name: text, ()), ())
+
+
+def measured(device: str) -> list[dict[str, Any]]:
+    """Everything that is measured of each model in `fixtures/measure`, one after the other; one package, the first."""
     reports = []
-    for index, target in enumerate(targets):
-        seen = observed(target.name, results[index], lambda name: texts.get(name) or Statements(""), ())
-        reports.append(describe(target, results[index], seen, ()))
+    targets, subjects = subjects_in("fixtures/measure")
+    with Workers() as workers:
+        for target, subject in zip(targets, subjects, strict=True):
+            measuring = Measuring("measure" if reports else "aot", "inductor", 100_000)
+            _, confirmed = next(iter(workers.run([Job(subject, tuple(OBSERVATIONS), device=device)])))
+            job = Job({**subject, "backend": "inductor"}, measuring.probes(), 300, device=device)
+            _, result = next(iter(workers.run([job])))
+            reports.append(measuring.added(described(target, confirmed), result))
     return reports
+
+
+def wrong(reports: list[dict[str, Any]], device: str) -> list[str]:
+    """What of the figures cannot be."""
+    seen = {report["target"].partition(":")[0]: report["measure"] for report in reports}
+    told = [f"{name}: {figures['unavailable']}" for name, figures in seen.items() if figures["unavailable"]]
+
+    def holds(condition: bool, what: str) -> None:
+        if not condition:
+            told.append(what)
+
+    pointwise = seen["pointwise"]
+    holds([kernel["kind"] for kernel in pointwise["kernels"]] == ["fused"], "pointwise is not one fused kernel")
+    holds(pointwise["launches"]["compiled"] < pointwise["launches"]["eager"], "fusing saves pointwise no launch")
+    holds(any(kernel["kind"] == "external" for kernel in seen["mlp"]["kernels"]), "no external kernel in mlp")
+    holds(seen["one_break"]["coverage"] < 1, "a break leaves one_break wholly covered")
+    holds(seen["break_in_loop"]["coverage"] == 0, "a skipped frame is covered")
+    holds(not (seen["same_speed"]["speedup"]["resolved"] and seen["same_speed"]["speedup"]["value"] > 1),
+          "the same speed is called faster")  # fmt: skip
+    for name, figures in seen.items():
+        holds(all(kernel["time_us"] for kernel in figures["kernels"]), f"{name}: a kernel without a time")
+        if device == "cuda":
+            holds(figures["cuda"] is not None and figures["cuda"]["t_launch_us"] > 0, f"{name}: no T_launch")
+            holds(figures["saving_us"]["launch"] is not None, f"{name}: no saving of launches")
+        else:
+            holds(figures["cuda"] is None and figures["saving_us"]["launch"] is None, f"{name}: a GPU's figure")
+    holds(bool(reports[0]["aot"] and reports[0]["aot"]["ok"]), f"no package: {reports[0]['aot']}")
+    return told
 
 
 if __name__ == "__main__":

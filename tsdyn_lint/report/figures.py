@@ -174,7 +174,7 @@ def _lines(run: Run, lines: list[Mapping[str, Any]]) -> str:
 def _us(time: float | None) -> str:
     if time is None:
         return "?"
-    scale, unit = (1e6, "s") if time >= 1e6 else (1e3, "ms") if time >= 1e4 else (1.0, "us")
+    scale, unit = (1e6, "s") if time >= 1e6 else (1e3, "ms") if time >= 2e3 else (1.0, "us")
     return f"{time / scale:,.0f} {unit}" if time / scale >= 100 else f"{time / scale:.3g} {unit}"
 
 

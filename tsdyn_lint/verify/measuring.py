@@ -30,7 +30,7 @@ class Measuring:
             return False
         return self.stage != "confirm" or budget.needs_measure(target.table, result.about.get("torch"))
 
-    def probes(self, target: Target) -> tuple[str, ...]:
+    def probes(self) -> tuple[str, ...]:
         """Those of the stage."""
         return tuple(name for name in MEASURED if name != "aot" or self.stage == "aot")
 

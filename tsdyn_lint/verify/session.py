@@ -148,7 +148,7 @@ def _measure(runs: Sequence[Ran], group: Group, options: Options, measuring: Mea
     wanted = [run for run in runs if measuring.wants(run.target, run.result)]
     for index, run in enumerate(wanted):
         subject = {**_subject(run.target, group), "backend": measuring.backend}
-        job = _job(subject, measuring.probes(run.target), group, options, MEASURE_TIMEOUT)
+        job = _job(subject, measuring.probes(), group, options, MEASURE_TIMEOUT)
         _, run.measured = next(iter(workers.run([job])))
         if run.measured.failure is not None and run.measured.failure[0] == "backend":
             raise TargetError(f"--backend: {run.measured.failure[1]}")

@@ -20,6 +20,8 @@ from tsdyn_lint.verify.measure.clock import Step
 MOST, FEWEST, SECONDS = 11, 3, 1.0
 """How many calls are profiled: as many as take about that long."""
 LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel", "cudaGraphLaunch", "hipLaunchKernel", "hipExtLaunchKernel")
+NO_KERNELS = ("Memcpy", "Memset", "## Call", "Torch-Compiled Region", "ProfilerStep")
+"""What else a profile lists for the device: copies, and the ranges in which the host was."""
 FREE = frozenset(
     "empty empty_like empty_strided new_empty new_empty_strided resize_ set_ detach detach_ _unsafe_view "
     "_reshape_alias lift_fresh item _local_scalar_dense is_nonzero resolve_conj resolve_neg _nested_tensor_size".split()
@@ -52,47 +54,55 @@ def profiled(step: Step, device: str) -> Profiled:
             torch.cuda.synchronize()
     events = list(recorded.events() or ())
     found = Profiled()
+    for event in events:
+        if event.device_type == DeviceType.CPU and event.cpu_parent is None:
+            _walk(event, found, on_gpu)
+    timed = (*found.operators.values(), *found.kernels.values())
     if on_gpu:
         _device_kernels(events, found)
+        timed = tuple(found.kernels.values())
     else:
-        for event in events:
-            if event.cpu_parent is None:
-                _walk(event, found)
-        found.launches = sum(map(len, (*found.operators.values(), *found.kernels.values())))
+        found.launches = sum(map(len, timed))
     found.launches /= repeats
-    found.busy_us = sum(_a_call(times, repeats) for times in (*found.operators.values(), *found.kernels.values()))
+    found.busy_us = sum(_a_call(times, repeats, on_gpu) for times in timed)
     return found
 
 
-def _a_call(times: list[float], repeats: int) -> float:
-    """What all runs of one name take in a call: the median of each over the calls, since the first is slower."""
+def _a_call(times: list[float], repeats: int, on_gpu: bool) -> float:
+    """What all runs of one name take in a call."""
     each, rest = divmod(len(times), repeats)
     if rest:
         return sum(times) / repeats
-    return sum(statistics.median(times[place::each]) for place in range(each))
+    return sum(typical(times[place::each], on_gpu) for place in range(each))
+
+
+def typical(times: list[float], on_gpu: bool) -> float:
+    """Of one kernel over some calls. On a CPU the profiler reads the wall, of which only the least is the kernel's."""
+    return statistics.median(times) if on_gpu else min(times)
 
 
 def _device_kernels(events: list[Any], found: Profiled) -> None:
     for event in events:
         if event.device_type == DeviceType.CUDA:
-            if not event.name.startswith(("Memcpy", "Memset")):
+            if not (event.name.startswith(NO_KERNELS) or getattr(event, "is_user_annotation", False)):
                 found.kernels.setdefault(event.name, []).append(event.time_range.elapsed_us())
         elif event.name.startswith(LAUNCHES):
             found.launches += 1
 
 
-def _walk(event: Any, found: Profiled) -> None:
-    """Operators as the dispatcher runs them: one that is made of others is those."""
+def _walk(event: Any, found: Profiled, on_gpu: bool) -> None:
+    """Operators as the dispatcher runs them: one that is made of others is those. On a GPU, by its kernels' time."""
     name = event.name
     if name.startswith(KERNEL_MARK):
         found.kernels.setdefault(name.removeprefix(KERNEL_MARK), []).append(event.time_range.elapsed_us())
         return
     kind = _kind(name)
     if kind == "computes":
-        found.operators.setdefault(name, []).append(event.time_range.elapsed_us())
+        spent = event.device_time_total if on_gpu else event.time_range.elapsed_us()
+        found.operators.setdefault(name, []).append(spent)
     elif kind is None or kind == "composite":
         for child in event.cpu_children:
-            _walk(child, found)
+            _walk(child, found, on_gpu)
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from typing import Any
 
 import torch
@@ -10,7 +9,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tsdyn_lint.verify.figures import Kernel, Pair, Saving
-from tsdyn_lint.verify.measure.calls import FREE, Profiled, profiled
+from tsdyn_lint.verify.measure.calls import FREE, Profiled, profiled, typical
 from tsdyn_lint.verify.measure.gpu import launch_us
 from tsdyn_lint.verify.measure.rig import Rig, rig
 from tsdyn_lint.verify.measure.schedule import EXTERNAL, Scheduled
@@ -61,7 +60,7 @@ def _timed(scheduled: list[Scheduled], compiled: Profiled, made: Rig) -> list[Ke
             own = times[place::every] if len(times) % every == 0 else times
         else:
             own = compiled.kernels.get(entry.name, [])
-        time = statistics.median(own) if own else None
+        time = typical(own, made.device == "cuda") if own else None
         gbps = entry.bytes / time / 1e3 if time and entry.bytes and made.device == "cuda" else None
         kernels.append(Kernel(entry.name, entry.ops, time, entry.bytes, entry.kind, entry.lines, entry.graph, gbps))
     return kernels
