@@ -28,7 +28,9 @@ def probe(subject: Subject) -> Compiling:
     fresh_caches(subject.folder)
     with made.conditions():
         made.plain()()
+        made.renew()
         cold = _first_call(made, subject.backend == "inductor")
+        made.renew()
         warm = _first_call(made, listen=False)
     return Compiling(cold, warm)
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import statistics
 import sys
 import time
+from functools import cache
 from types import CodeType, FrameType
 from typing import Any
+
+import torch
 
 from tsdyn_lint.verify.measure.rig import rig
 from tsdyn_lint.verify.measure.toolchain import Unavailable
@@ -23,9 +26,19 @@ def probe(subject: Subject) -> Guards:
     """The checks of one settled call, each timed alone. Neither the profiler's event nor torch's metric says that."""
     made = rig(subject)
     with made.conditions():
-        step = made.settled()
-        checks = checks_of(step)
+        if not _shown():
+            raise Unavailable("this Python does not show the frames that Dynamo made")
+        checks = checks_of(made.settled())
         return Guards(sum(map(_executed, checks)), sum(map(_microseconds, checks)))
+
+
+@cache
+def _shown() -> bool:
+    """Whether compiled frames can be seen at all: a call without guards is then one without graphs."""
+    x = torch.ones(1)
+    compiled = torch.compile(lambda y: y + 1, backend="eager")
+    compiled(x)
+    return bool(checks_of(lambda: compiled(x)))
 
 
 def checks_of(step: Any) -> list[Check]:

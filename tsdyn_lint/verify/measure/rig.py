@@ -12,7 +12,7 @@ import torch
 import torch._dynamo
 from torch.utils import _pytree as pytree
 
-from tsdyn_lint.verify.measure.clock import Clock, Step, clock_for
+from tsdyn_lint.verify.measure.clock import Step, clock_for
 from tsdyn_lint.verify.measure.schedule import Schedule
 from tsdyn_lint.verify.probes.dynamo import uncompiled
 from tsdyn_lint.verify.probes.subject import Call, Subject, quiet
@@ -32,6 +32,7 @@ class Rig:
         self.instance = uncompiled(subject.fresh())
         self.schedule: Schedule | None = None
         """What Inductor made of the cold compile; later ones come from its caches, which do not tell."""
+        self._changing = False
         self._gradients = self.training or not self._runs_without()
 
     def _runs_without(self) -> bool:
@@ -71,7 +72,12 @@ class Rig:
         return step
 
     def compile(self, backend: Any = None) -> Callable[..., Any]:
-        """The instance compiled anew: whatever Dynamo knew of it is forgotten, the caches on disk are not."""
+        """The instance compiled anew: whatever Dynamo knew of it is forgotten, the caches on disk are not.
+
+        One that changes with its calls begins at its beginning again, else the caches know nothing of what it became.
+        """
+        if self._changing:
+            self.renew()
         torch._dynamo.reset()
         torch._dynamo.utils.counters.clear()
         chosen = self.subject.backend if backend is None else backend
@@ -81,8 +87,12 @@ class Rig:
     def settled(self, backend: Any = None, call: Call | None = None) -> Step:
         """A step of the compiled instance that no longer compiles anything when called."""
         step = self.step(self.compile(backend), call)
-        settle(step)
+        self._changing |= settle(step) > 1
         return step
+
+    def renew(self) -> None:
+        """Another instance, as the first one was."""
+        self.instance = uncompiled(self.subject.fresh())
 
 
 def rig(subject: Subject) -> Rig:
@@ -109,16 +119,18 @@ def loss(result: Any) -> torch.Tensor | None:
     return sum(means[1:], means[0]) if means else None
 
 
-def settle(step: Step) -> None:
-    """Call it until it has compiled nothing for a few calls, or not at all settled after some."""
-    idle, known = 0, -1
+def settle(step: Step) -> int:
+    """Call it until it has compiled nothing for a few calls; returns how many calls did compile, some at most."""
+    idle, compiling, known = 0, 0, frames_compiled()
     for _ in range(SETTLING):
         step()
         now = frames_compiled()
         idle = idle + 1 if now == known else 0
+        compiling += now != known
         known = now
         if idle >= SETTLED:
-            return
+            break
+    return compiling
 
 
 def frames_compiled() -> int:
@@ -135,6 +147,3 @@ def fresh_caches(folder: str | None) -> None:
     place = tempfile.mkdtemp(prefix="inductor-", dir=folder)
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = place
     os.environ["TRITON_CACHE_DIR"] = os.path.join(place, "triton")
-
-
-__all__ = ["Clock", "Rig", "Step", "bound", "frames_compiled", "fresh_caches", "loss", "rig", "settle"]
