@@ -12,14 +12,14 @@ from click.testing import CliRunner
 from test_report_page import CODE, at, make_target
 
 from tsdyn_lint.cli import main
-from tsdyn_lint.cli.verify import update_budgets
+from tsdyn_lint.cli.verify import fails, update_budgets
 from tsdyn_lint.config import Settings
 from tsdyn_lint.configfile import ConfigError
 from tsdyn_lint.rulebook import load_rules
 from tsdyn_lint.session import Outcome
 from tsdyn_lint.source import Library, make_source
 from tsdyn_lint.statements import Statements
-from tsdyn_lint.verify.budget import broken, figures, limits, needs_measure
+from tsdyn_lint.verify.budget import broken, figures, limits, needs_measure, unknown
 from tsdyn_lint.verify.budgetfile import NotWritable, now, written
 from tsdyn_lint.verify.session import Group, over_budget
 from tsdyn_lint.verify.target import Target
@@ -70,8 +70,11 @@ def test_noise_breaks_no_budget(tmp_path: Path) -> None:
 def test_what_is_not_known_breaks_no_budget(tmp_path: Path) -> None:
     seen = target(tmp_path)
     assert broken(seen, dict.fromkeys(("guards", "min_coverage", "min_speedup", "max_compile_s"), 0)) == []
+    assert unknown(seen, {"guards": 5, "recompiles": 0}) == ["guards"]
     seen["dynamo"]["ok"] = False
     assert set(figures(seen).values()) == {None}
+    seen["budget"]["unknown"] = ["guards"]
+    assert fails([], [seen], fail_unverified=True) and not fails([], [seen], fail_unverified=False)
 
 
 def test_the_line_past_the_limit_is_to_blame(tmp_path: Path) -> None:

@@ -104,9 +104,10 @@ def update_budgets(outcome: Outcome) -> list[str]:
         except NotWritable as problem:
             raise ConfigError(f"--update-budgets: {problem}") from problem
         if found is not None:
-            file, text, count = found
-            write_atomically(file, text.encode("utf-8"))
-            said.append(f"Wrote the budgets of {count} target{'s' * (count != 1)} to {os.path.relpath(file)}.")
+            write_atomically(found.file, found.text.encode("utf-8"))
+            kept = f"; {found.without} gave no figures and keep what they have" if found.without else ""
+            targets = f"{found.written} target{'s' * (found.written != 1)}"
+            said.append(f"Wrote the budgets of {targets} to {os.path.relpath(found.file)}{kept}.")
     if not said:
         raise ConfigError("--update-budgets needs targets: [[tool.tsdyn-lint.verify.targets]] in the configuration")
     return said
@@ -118,9 +119,9 @@ def fails(findings: Sequence[Finding], targets: Sequence[Mapping[str, Any]], fai
     for finding in findings:
         if finding.severity.fails and (finding.verify is None or finding.verify["status"] in wanted):
             return True
-    return any(target["budget"]["broken"] for target in targets) or (
-        fail_unverified and any(target["failure"] for target in targets)
-    )
+    if any(target["budget"]["broken"] for target in targets):
+        return True
+    return fail_unverified and any(target["failure"] or target["budget"].get("unknown") for target in targets)
 
 
 def _bar(done: int, count: int, name: str) -> None:

@@ -30,11 +30,15 @@ def _block(run: Run, target: Mapping[str, Any]) -> str:
             lacks = isinstance(seen.get("unavailable"), str)
             told = [f"not available: {seen['unavailable']}"] if lacks else list(describe(run, seen))
             lines += [f"  {name if index == 0 else '':<7} {text}" for index, text in enumerate(told)]
-    broken = target["budget"]["broken"]
-    lines += [
-        f"  {'budget' if index == 0 else '':<7} {item['message']}{_at(run, item)}" for index, item in enumerate(broken)
-    ]
+    lines += [f"  {'budget' if index == 0 else '':<7} {text}" for index, text in enumerate(_budget(run, target))]
     return "\n".join(lines) + "\n\n"
+
+
+def _budget(run: Run, target: Mapping[str, Any]) -> Iterator[str]:
+    for item in target["budget"]["broken"]:
+        yield f"{item['message']}{_at(run, item)}"
+    if unknown := target["budget"].get("unknown"):
+        yield f"not checked, figures that could not be had: {', '.join(unknown)}"
 
 
 def _head(run: Run, target: Mapping[str, Any]) -> str:

@@ -86,6 +86,11 @@ def broken(report: Mapping[str, Any], allowed: Mapping[str, float]) -> list[Brok
     return found
 
 
+def unknown(report: Mapping[str, Any], allowed: Mapping[str, float]) -> list[str]:
+    """The limits of figures that could not be had."""
+    return [figure for figure, value in figures(report).items() if value is None and figure in allowed]
+
+
 def _beyond(figure: str, value: float, limit: float, report: Mapping[str, Any]) -> bool:
     if figure == "min_speedup":  # an interval that holds the limit resolves nothing
         high = report["measure"]["speedup"].get("high")

@@ -7,6 +7,7 @@ import math
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,18 @@ class NotWritable(Exception):
     """The configuration cannot be edited; the message says what to write by hand."""
 
 
-def update(settings: Settings, reports: Iterable[Mapping[str, Any]]) -> tuple[Path, str, int] | None:
-    """The configuration's path, its new text and how many targets that is about; None where it names no target.
+@dataclass(frozen=True)
+class Update:
+    """A configuration's new text; how many targets that is about, and how many gave no figures."""
+
+    file: Path
+    text: str
+    written: int
+    without: int
+
+
+def update(settings: Settings, reports: Iterable[Mapping[str, Any]]) -> Update | None:
+    """What to write; None where the configuration names no target. Raises NotWritable.
 
     A target whose table limits some figures keeps to those; one without a budget gets all that are known.
     """
@@ -37,19 +48,18 @@ def update(settings: Settings, reports: Iterable[Mapping[str, Any]]) -> tuple[Pa
         return None
     if file is None:
         raise NotWritable("the targets are not from a file")
-    text = file.read_bytes().decode("utf-8")
+    text, count = file.read_bytes().decode("utf-8"), 0
     by_name: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for report in reports:
         by_name[report["target"]].append(report)
-    count = 0
     for index, table in enumerate(tables):
-        if not by_name[table["module"]]:
-            continue
-        report = by_name[table["module"]].pop(0)  # a module may be named twice, with other inputs
-        if values := now(table, report):
-            text = written(text, (*targets_path(file), index), minor(report["torch"]), values)
+        own = by_name[table["module"]][:1]
+        del by_name[table["module"]][:1]  # a module may be named again, with other inputs
+        values = now(table, own[0]) if own else {}
+        if values:
+            text = written(text, (*targets_path(file), index), minor(own[0]["torch"]), values)
             count += 1
-    return file, text, count
+    return Update(file, text, count, len(tables) - count)
 
 
 def now(table: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str, Number]:

@@ -139,7 +139,7 @@ def over_budget(target: Target, report: dict[str, Any], group: Group, files: Map
         found[over] = budget.finding(over, target, report["torch"], group.settings, files)
     kept = _reported(list(found.values()), group)
     told = [over.as_json((one.filename, one.start.row)) for over, one in found.items() if one in kept]
-    report["budget"] = {"limits": allowed, "broken": told}
+    report["budget"] = {"limits": allowed, "broken": told, "unknown": budget.unknown(report, allowed)}
     return kept
 
 

@@ -23,7 +23,7 @@ def section(run: Run, index: int, target: Target) -> Html:
     """Its parts in the order in which they are asked for; a part without figures is left out."""
     return el(
         "section",
-        el("h2", title(target)), _about(target), _failure(target), _broken(run, target), _tiles(target), _route(target),
+        el("h2", title(target)), _about(target), _failure(target), _budget(run, target), _tiles(target), _route(target),
         [el("div", el("h3", head), part, cls="part") for head, part in _parts(run, target) if part],
         id=f"t{index}",
     )  # fmt: skip
@@ -77,10 +77,15 @@ def _failure(target: Target) -> Html | None:
     return el("div", el("b", f"Not run ({failure['kind']}). "), failure["message"], toml, cls="note bad")
 
 
-def _broken(run: Run, target: Target) -> Html | None:
-    broken = target["budget"]["broken"]
-    items = [el("li", *place(run, item), item["message"]) for item in broken]
-    return el("div", el("b", "Budget broken"), el("ul", items), cls="note bad") if items else None
+def _budget(run: Run, target: Target) -> Html | None:
+    broken, unknown = target["budget"]["broken"], target["budget"].get("unknown")
+    told = [el("li", *place(run, item), item["message"]) for item in broken]
+    if unknown:
+        told.append(el("li", f"not checked, figures that could not be had: {', '.join(unknown)}"))
+    if not told:
+        return None
+    head = el("b", "Budget broken" if broken else "Budget")
+    return el("div", head, el("ul", told), cls="note bad" if broken else "note")
 
 
 def _route(target: Target) -> Html | None:

@@ -79,6 +79,8 @@ def _budget(target: Target) -> Child:
     broken = target["budget"]["broken"]
     if broken:
         return el("span", f"{len(broken)} broken", cls="state bad")
+    if target["budget"].get("unknown"):
+        return el("span", "not checked", cls="state none")
     return el("span", "kept", cls="state good") if target["budget"].get("limits") else None
 
 
