@@ -67,6 +67,11 @@ def traced_accumulator(event: Event) -> set[Engine] | None:
     return {T} if "accumulate" in event.use_kinds else None
 
 
+@check("TSD612", "from-array")
+def numpy_to_tensor(event: Event) -> set[Engine] | None:
+    return {T} if event.facts["origin"] == "data" else None
+
+
 @check("TSD702", "tensors-to-tensor")
 def tensor_from_tensors(event: Event) -> set[Engine] | None:
     return {S, T, E} if event.facts["form"] == "sequence" else None

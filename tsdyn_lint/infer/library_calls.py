@@ -534,10 +534,12 @@ class LibraryCalls(BuiltinCalls):
         """An array where one goes in or is made; a number where only numbers go in."""
         constant = all(isinstance(v, Const) or isinstance(v, Scalar) and v.origin == "constant" for v in flat)
         known = constant or sized or all(isinstance(v, (Const, Scalar)) for v in flat)
-        origin = tensors[0].origin if tensors else "constant" if constant else "data"
+        origins = [t.origin for t in tensors] or ["constant" if constant else "data"]
+        origin = "data" if "data" in origins else origins[0]
         if name in _NUMPY_MAKERS:
             dtype = "float" if name in ("zeros", "ones", "linspace") else None
-            return Tensor(dtype, None, origin if args.pos else "constant", True, src=src)
+            varies = tensors or sized or any(isinstance(v, Scalar) and v.origin == "data" for v in flat)
+            return Tensor(dtype, None, origin if varies else "constant", True, src=src)
         if name in _NUMPY_SEVERAL and (name != "where" or len(args.pos) == 1) and (tensors or whole):
             return Seq("list", None, Tensor(None, None, origin, True), src=src)
         if name in ("shape", "size", "ndim", "dtype", "isscalar", "issubdtype", "finfo", "iinfo"):

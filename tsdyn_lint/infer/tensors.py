@@ -60,6 +60,7 @@ _KEEPS_DTYPE = frozenset(
 _LITERAL_MAKERS = frozenset(
     {"tensor", "as_tensor", "scalar_tensor", "from_numpy", "Tensor", "FloatTensor", "LongTensor"}
 )
+_FROM_ARRAYS = frozenset({"from_numpy", "tensor", "as_tensor"})
 _SAME_STORAGE = frozenset(
     "Variable float to type_as cpu detach requires_grad_ contiguous view reshape squeeze unsqueeze".split()
 )
@@ -574,6 +575,8 @@ class Tensors(Instances):
             and pos
         ):
             self.constructed(name, pos[0], node, dotted)
+        if name in _FROM_ARRAYS and pos and isinstance(array := self.tensor(pos[0]), Tensor) and array.numpy:
+            self.emit("from-array", node, array, origin=array.origin)
         if name == "new" or name.endswith("Tensor"):
             if any(isinstance(v, Scalar) and v.origin == "size" for v in pos):
                 self.emit("size", node, None, sub="tensor", spelling="tensor", constructor=name)
