@@ -55,6 +55,7 @@ _REFUSED_CONTEXTS = frozenset(
         "torch.set_grad_enabled",
         "torch.inference_mode",
         "contextlib.nullcontext",
+        "torch.device",
         "contextlib.suppress",
         "torch.autograd.enable_grad",
         "torch.autograd.set_grad_enabled",
@@ -430,6 +431,8 @@ class Body(Expressions):
                     scope.pop(one.value, None)
             elif isinstance(one, cst.Attribute):
                 self.fail("statement", node, what="`del` of an attribute")
+            elif isinstance(one, cst.Subscript) and isinstance(one.slice[0].slice, cst.Slice):
+                self.fail("statement", node, what="`del` of a slice")
 
     def _jump(self, node: cst.CSTNode) -> bool:
         if self.unrolled and not self.in_loop:

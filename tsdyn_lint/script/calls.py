@@ -43,16 +43,6 @@ _WRAPPING = frozenset(
         "torch.compile",
     }
 )
-_DROPPED = frozenset(
-    {
-        "torch.no_grad",
-        "torch.inference_mode",
-        "torch.enable_grad",
-        "torch.cuda.amp.autocast",
-        "torch.autocast",
-        "torch.amp.autocast",
-    }
-)
 _TYPING = frozenset(
     {"typing", "enum", "dataclasses", "abc", "contextlib", "types", "warnings", "math", "cmath", "numbers"}
 )
@@ -185,11 +175,13 @@ def call_function(
         return _skipped(body, function, args, keywords, node)
     if function.cls is not None and _is_overloaded(function):
         return UNKNOWN
-    if names & {"functools.lru_cache", "functools.cache"} and (inst is not None or _not_tensors(args)):
-        return body.fail(
-            "uncompilable-function", node, name=function.name, why="its cache is a C object, called with tensors only"
-        )
-    if names - _WRAPPING - {"functools.wraps"} or isinstance(function.node, cst.Lambda):
+    if names & {"functools.lru_cache", "functools.cache"}:
+        if inst is None:
+            return _skipped(body, function, args, keywords, node)  # a Python object that is called, never compiled
+        return body.fail("uncompilable-function", node, name=function.name, why="its cache is a C object")
+    if isinstance(function.node, cst.Lambda):
+        return UNKNOWN
+    if names - _WRAPPING and body.compiler.wrapping(function) is None:
         return UNKNOWN
     compiler = body.compiler
     compiler.stack.append((body.function, node, body.piece))
@@ -226,10 +218,6 @@ def _skipped(body: Body, function: Function, args: list[V], keywords: dict[str, 
         bare = s.Schema(tuple(replace(a, has_default=False) for a in compiled.schema.args), result.type or t.UNKNOWN)
         _match_function(body, replace(compiled, schema=bare, none_defaults=frozenset()), function, args, keywords, node)
     return result
-
-
-def _not_tensors(args: list[V]) -> bool:
-    return any(a.type not in (t.TENSOR, t.UNKNOWN, None) for a in args)
 
 
 def _annotated_result(body: Body, function: Function) -> V:
@@ -554,6 +542,8 @@ def _method(body: Body, node: cst.Call, callee: V, hint: t.Type) -> V:
         return _container_method(body, node, owner, name, args, keywords)
     if owner.type is t.STR:
         if name == "format":
+            if keywords:
+                body.fail("schema", node, name="str.format", why="it takes no keywords", types=", ".join(keywords))
             return V(t.STR)
         return _check_operator(body, node, f"aten::{name}", f"str.{name}", [owner, *args], keywords)
     return UNKNOWN

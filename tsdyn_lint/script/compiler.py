@@ -15,6 +15,7 @@ from tsdyn_lint.script import schema as s
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.annotations import Annotations, Refused
 from tsdyn_lint.script.data import ScriptData
+from tsdyn_lint.script.decorators import Wrapping, replacement, wrapping
 from tsdyn_lint.script.instance import Builder
 from tsdyn_lint.script.pyvalues import (
     CONST_TYPES,
@@ -88,10 +89,11 @@ class Compiler:
 
     def __init__(self, program: Program, data: ScriptData) -> None:
         self.program, self.data = program, data
-        self.builder = Builder(program, data.returns_tensor)
+        self.builder = Builder(program, data)
         self.annotations = Annotations(program)
         self.problems: dict[tuple[str, int], Problem] = {}
         self._compiled: dict[Any, Compiled] = {}
+        self._wrappings: dict[Function, Wrapping | None] = {}
         self.stack: list[tuple[Function, cst.CSTNode, Piece]] = []
         self.entry = ""
         self._checked: set[tuple[Inst, int]] = set()
@@ -244,6 +246,8 @@ class Compiler:
             value = hook.value
             if isinstance(value, Lam):
                 self.report("hook", hook.node, hook.function.body[1], hook.function, what="a lambda")
+            elif isinstance(value, Obj):
+                self.report("hook", hook.node, hook.function.body[1], hook.function, what=f"an object of {value.name}")
             elif isinstance(value, Fn) and isinstance(value.function.node, cst.FunctionDef):
                 function = value.function
                 params = function.node.params.params[1 if value.owner is not None else 0 :]
@@ -284,6 +288,10 @@ class Compiler:
         found = self._compiled.get(key)
         if found is not None:
             return found
+        replaced = replacement(self.program, function)
+        if replaced is not None:
+            compiled = self._compiled[key] = self._replaced(function, *replaced)
+            return compiled
         compiled = self._header(function, inst)
         self._compiled[key] = compiled
         if compiled.refused or isinstance(function.node, cst.Lambda):
@@ -300,11 +308,33 @@ class Compiler:
             body = Body(self, function, inst, piece)
             result = body.run(statements, compiled)
             compiled.schema = s.Schema(compiled.schema.args, result, compiled.schema.text)
+            self._check_wrapping(function)
         else:
             if compiled.schema.result is t.NOTHING:
                 compiled.schema = s.Schema(compiled.schema.args, t.UNKNOWN)
         compiled.done = True
         return compiled
+
+    def wrapping(self, function: Function) -> Wrapping | None:
+        if function not in self._wrappings:
+            self._wrappings[function] = wrapping(self.program, function) if function.decorators else None
+        return self._wrappings[function]
+
+    def _check_wrapping(self, function: Function) -> None:
+        """A wrapper is passed by in silence; where it hides names from the compiler, that was reported."""
+        found = self.wrapping(function)
+        if found is None or not found.drops or ("decorated-name", id(found.node)) in self.problems:
+            return
+        facts = {"name": function.name, "decorator": found.name}
+        self.report("dropped-decorator", found.node, function.header_piece, function, LIKELY, **facts)
+
+    def _replaced(self, function: Function, decorator: Function, nested: cst.FunctionDef) -> Compiled:
+        """A function that a decorator replaces: the nested one is compiled, of which only the signature is judged."""
+        star = nested.params.star_arg
+        if isinstance(star, cst.Param) or nested.params.star_kwarg is not None:
+            what = f"*{star.name.value}" if isinstance(star, cst.Param) else "**"
+            self.report("variadic", nested.name, decorator.body[1], decorator, what=what, name=nested.name.value)
+        return Compiled(function, s.Schema((), t.UNKNOWN), done=True, refused=True)
 
     def declared(self, function: Function) -> Compiled | None:
         """The signature of a function that is not compiled; None where its header says too little."""
@@ -717,6 +747,8 @@ class Compiler:
         constant = entry.get("constants", {}).get(name)
         if constant is not None:
             return V({"int": t.INT, "bool": t.BOOL, "str": t.STR}.get(constant, t.UNKNOWN))
+        if name == "forward":
+            return V(py=inst)
         if name in entry.get("methods", ()) or name in entry.get("modules", ()):
             return V(t.UNKNOWN)
         if inst.open or inst.hooked:

@@ -180,6 +180,18 @@ class Expressions:
 
     def _global(self, node: cst.Name, name: str) -> V:
         module = self.function.module
+        hidden = self.compiler.wrapping(self.function)
+        if hidden is not None and not hidden.knows(name):
+            self.compiler.report(
+                "decorated-name",
+                hidden.node,
+                self.function.header_piece,
+                self.function,
+                name=name,
+                decorator=hidden.name,
+                callee=self.function.name,
+            )
+            return REFUSED
         value = self.compiler.builder.global_value(module, name)
         if isinstance(value, Ext):
             if value.dotted.startswith("builtins."):
@@ -1098,7 +1110,7 @@ class Expressions:
                 continue
             value = self.expr(value_node)
             kind = self.type_of(value, value_node)
-            if kind in (t.NUMBER, t.FLOAT, t.STR) or kind.kind in ("Optional", "Dict"):
+            if kind in (t.NUMBER, t.FLOAT, t.STR, t.BOOL) or kind.kind in ("Optional", "Dict", "Tuple"):
                 if kind.kind == "Optional" and (t.has_unknown(kind) or kind is t.Optional(t.TENSOR)):
                     continue
                 self.fail("tensor-index", value_node, LIKELY if value.soft else CERTAIN, type=str(kind))
@@ -1169,6 +1181,8 @@ class Expressions:
             return
         first = target.slice[0].slice
         if not isinstance(first, cst.Index):
+            if kind.kind == "List":
+                self.fail("slice-store", node)
             return
         index = self.type_of(self.expr(first.value), first.value)
         given = self.type_of(value, node)

@@ -112,6 +112,11 @@ def _declaration(node: cst.AnnAssign) -> Iterator[tuple[str, cst.CSTNode, str]]:
         yield "statement", node, "annotations without a value"
 
 
+def _bytes(node: cst.SimpleString) -> Iterator[tuple[str, cst.CSTNode, str]]:
+    if "b" in node.prefix:
+        yield "expression", node, "bytes"
+
+
 def _unary(node: cst.UnaryOperation) -> Iterator[tuple[str, cst.CSTNode, str]]:
     if isinstance(node.operator, cst.Plus):
         yield "expression", node, "the unary `+`"
@@ -129,6 +134,7 @@ _SPECIAL: dict[type, Callable[[Any], Iterator[tuple[str, cst.CSTNode, str]]]] = 
     cst.AugAssign: _augmented,
     cst.AnnAssign: _declaration,
     cst.UnaryOperation: _unary,
+    cst.SimpleString: _bytes,
 }
 _FIELDS: dict[type, tuple[str, ...]] = {
     cst.SimpleStatementLine: ("body",),

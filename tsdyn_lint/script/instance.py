@@ -15,6 +15,7 @@ import libcst as cst
 
 from tsdyn_lint.resolve import Assigned, Class, Function, Imported, Module, Program
 from tsdyn_lint.script import types as t
+from tsdyn_lint.script.data import ScriptData
 from tsdyn_lint.script.pyvalues import (
     CONTAINERS,
     NUMPY_NUMBER,
@@ -138,8 +139,8 @@ class Frame:
 class Builder:
     """Makes instances. One per program; `made` keeps every instance of a project class, by class."""
 
-    def __init__(self, program: Program, returns_tensor: Callable[[str], bool]) -> None:
-        self.program, self.returns_tensor = program, returns_tensor
+    def __init__(self, program: Program, data: ScriptData) -> None:
+        self.program, self.data, self.returns_tensor = program, data, data.returns_tensor
         self.made: dict[Class, list[Inst]] = {}
         self.defaults: set[Inst] = set()
         self._cache: dict[Any, Inst] = {}
@@ -1261,6 +1262,7 @@ class Builder:
         inst.args = {**dict(enumerate(args)), **kwargs}
         inst.made_at = self._at
         if tail not in CONTAINERS:
+            self._learn(inst)
             return inst
         children: dict[str, Py] | None = {}
         first = args[0] if args else next(iter(kwargs.values()), None)
@@ -1288,6 +1290,15 @@ class Builder:
             children = {k: Ten("parameter") for k in children}
         inst.children = children
         return inst
+
+    def _learn(self, inst: Inst) -> None:
+        """What is given to a parameter of a torch module that takes ints only is an int, wherever else it goes."""
+        entry = self.data.modules.get(inst.name, {})
+        names = entry.get("ints", ())
+        for position, name in enumerate(entry.get("parameters", ()) if names else ()):
+            value = inst.args.get(name, inst.args.get(position))
+            if name in names and isinstance(value, Unk) and value.type is t.UNKNOWN:
+                value.type = t.INT
 
     def _pairs(self, pairs: list[Py] | None) -> dict[str, Py] | None:
         if pairs is None:

@@ -74,6 +74,7 @@ WORDS: dict[str, str] = {
     "index": "{type} is indexed by {index}",
     "slice-bound": "a slice bound of type {type}, where TorchScript takes an int",
     "tuple-index": "a tuple of different types ({type}) is indexed by a variable",
+    "slice-store": "TorchScript cannot assign to a slice of a list",
     "tuple-store": "TorchScript cannot assign into a tuple",
     "tensor-index": "TorchScript cannot index a tensor by {type}; use int(...)",
     "tensor-store": "TorchScript cannot store {type} into a tensor's elements",
@@ -91,7 +92,8 @@ WORDS: dict[str, str] = {
     "implicit-scalar": "`{name}` is annotated {type}, and TorchScript turns the tensor given here into one",
     "where-one": "torch.where(condition) compiles in TorchScript and gives a list where Python gives a tuple",
     "call-override": "`{name}` overrides `__call__`, which TorchScript passes by: it calls forward",
-    "dropped-decorator": "TorchScript compiles `{name}` without its decorator `{decorator}`",
+    "dropped-decorator": "TorchScript compiles `{name}` without its decorator `{decorator}`, and says nothing",
+    "decorated-name": "`{name}` is not found: under `{decorator}`, TorchScript compiles `{callee}` with the names of the module that the decorator is written in",
     "tensor-of-tensor": "torch.tensor of {what} compiles in TorchScript and fails when it runs",
     "min-max": "`{name}` of two tensors compiles in TorchScript to numbers",
 }

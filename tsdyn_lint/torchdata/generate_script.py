@@ -349,7 +349,9 @@ def modules() -> dict[str, dict[str, Any]]:
             refused = {"floats": floats_that_refuse_ints(cls), "sizes": sizes_that_refuse_none(cls)}
             entry |= {key: names for key, names in refused.items() if names}
             if entry["constants"]:
-                entry["parameters"] = list(inspect.signature(cls).parameters)
+                parameters = inspect.signature(cls).parameters
+                entry["parameters"] = list(parameters)
+                entry["ints"] = [k for k, v in parameters.items() if v.annotation is int and k in entry["constants"]]
         found[name] = entry
     return found
 
