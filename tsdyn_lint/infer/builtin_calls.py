@@ -112,7 +112,6 @@ class BuiltinCalls(Tensors):
             return INT
         found: list[Value] = []
         for option in options(value):
-            type(option)
             if isinstance(option, Tensor):
                 origin = "data" if option.data_sized else "size" if option.origin in ("data", "random") else "constant"
                 event = self.emit("size", node, option, sub="len", spelling="len") if origin != "constant" else None

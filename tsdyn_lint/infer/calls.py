@@ -139,7 +139,6 @@ class Calls(Statements):
     # --- by the kind of what is called
 
     def invoke(self, func: Value, args: Args, node: cst.CSTNode) -> Value:
-        type(func)
         if isinstance(func, Func):
             return self.call_function(func, args, node)
         if isinstance(func, Outside):

@@ -474,7 +474,6 @@ class Instances(Calls):
         return None if any(a is None for a in answers) else False
 
     def _is_one(self, value: Value, wanted: Value) -> bool | None:
-        type(value)
         if isinstance(value, (Unknown, Method)) or isinstance(value, Scalar) and value.type == "other":
             return None
         if isinstance(wanted, ClassRef):

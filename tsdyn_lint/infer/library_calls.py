@@ -834,7 +834,6 @@ class LibraryCalls(BuiltinCalls):
     # --- context managers
 
     def context_kind(self, value: Value) -> str:
-        type(value)
         if isinstance(value, Instance) and value.cls is not None:
             return "user"
         dotted = contexts.describe(value)

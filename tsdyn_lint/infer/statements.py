@@ -65,14 +65,18 @@ class Statements(Expressions):
         return not (isinstance(value, Outside) and value.dotted == "<never returns>")
 
     def assign(self, node: cst.Assign) -> bool:
-        read_before = self.reads_so_far() if self.tracked else {}
+        before = {}
+        if self.tracked:
+            attributes = [t.target.attr.value for t in node.targets if isinstance(t.target, cst.Attribute)]
+            before = {name: self.reads_of(name) for name in attributes}
         value = self.expr(node.value)
         for target in node.targets:
             if _moved(node.value, target.target):
                 continue
             updates = False
             if self.tracked and isinstance(target.target, cst.Attribute):
-                updates = self.only_updates(target.target.attr.value, read_before)
+                name = target.target.attr.value
+                updates = self.only_updates(name, before.get(name, set()))
             self.bind(target.target, value)
             self.note_rebuilt(target.target, not updates)
         return True
@@ -88,14 +92,15 @@ class Statements(Expressions):
                 owner = self.expr(target.value)
             self.rebuilt.add((id(owner), target.attr.value))
 
-    def reads_so_far(self) -> dict[str, set[cst.CSTNode]]:
-        """Names of watched state and the places that read it so far."""
-        found: dict[str, set[cst.CSTNode]] = {}
-        for (_, name), event in self.tracked.items():
-            found.setdefault(name, set()).update(event.facts["nodes"] if event is not None else ())
+    def reads_of(self, name: str) -> set[cst.CSTNode]:
+        """The places that have read watched state of that name so far."""
+        found: set[cst.CSTNode] = set()
+        for (_, known), event in self.tracked.items():
+            if known == name and event is not None:
+                found |= event.facts["nodes"]
         return found
 
-    def only_updates(self, name: str, before: dict[str, set[cst.CSTNode]]) -> bool:
+    def only_updates(self, name: str, before: set[cst.CSTNode]) -> bool:
         """Reads of state in its own update (`self.k = cat(self.k, x)`) are no reads that reach an output.
 
         Says whether there were any.
@@ -103,8 +108,8 @@ class Statements(Expressions):
         found = False
         for (_, known), event in self.tracked.items():
             if known == name and event is not None:
-                found = found or not event.facts["nodes"] <= before.get(name, set())
-                event.facts["nodes"] &= before.get(name, set())
+                found = found or not event.facts["nodes"] <= before
+                event.facts["nodes"] &= before
         return found
 
     def annotated_assign(self, node: cst.AnnAssign) -> bool:
@@ -114,8 +119,6 @@ class Statements(Expressions):
 
     def augmented(self, node: cst.AugAssign) -> bool:
         target = node.target
-        read_before = self.reads_so_far()
-        before = self.expr(target)
         name = (
             target.attr.value
             if isinstance(target, cst.Attribute)
@@ -123,6 +126,8 @@ class Statements(Expressions):
             if isinstance(target, cst.Name)
             else ""
         )
+        read_before = self.reads_of(name)
+        before = self.expr(target)
         self.only_updates(name, read_before)
         self.note_rebuilt(target, False)
         value = self.expr(node.value)

@@ -817,7 +817,6 @@ def _mask_name(node: cst.CSTNode) -> bool:
 
 def _kind(value: Value | None) -> str | None:
     """The kind of an argument in the torch data's words."""
-    type(value)
     if isinstance(value, Tensor):
         return "tensor"
     if isinstance(value, Const):

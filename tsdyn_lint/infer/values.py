@@ -278,7 +278,6 @@ def join(a: Value, b: Value) -> Value:
 
 def _merge(a: Any, b: Any) -> Value | None:
     """The join of two values of one kind where that is again of this kind."""
-    type(a)
     if isinstance(a, Const):
         if type(a.value) is type(b.value) and a.value == b.value:
             return Const(a.value, a.soft and b.soft, a.src | b.src)
@@ -357,7 +356,6 @@ def element(value: Seq) -> Value:
 
 def key(value: Value, depth: int = 3) -> Hashable:
     """What a call's result may depend on: calls with equal keys are walked once."""
-    type(value)
     if isinstance(value, Const):
         try:
             hash(value.value)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import libcst as cst
@@ -224,47 +224,23 @@ class Core:
 
     # --- frames and certainty
 
-    @contextmanager
-    def inside(self, frame: Frame) -> Iterator[Frame]:
-        before, self.frame = self.frame, frame
-        try:
-            yield frame
-        finally:
-            self.frame = before
+    def inside(self, frame: Frame) -> AbstractContextManager[None]:
+        """Walk in another frame."""
+        return _Inside(self, frame)
 
-    @contextmanager
-    def quietly(self) -> Iterator[None]:
-        self.muted += 1
-        try:
-            yield
-        finally:
-            self.muted -= 1
+    def quietly(self) -> AbstractContextManager[None]:
+        """Walk without events."""
+        return _Quietly(self)
 
-    @contextmanager
     def under(
         self,
         confidence: int | None = None,
         engines: frozenset[Engine] | None = None,
         block: str = "",
         weak: bool = False,
-    ) -> Iterator[None]:
+    ) -> AbstractContextManager[None]:
         """Walk a part that is reached only sometimes, by some captures, or in a block Dynamo cannot resume in."""
-        frame = self.frame
-        saved = frame.confidence, frame.engines, frame.blocks, frame.uncertain
-        if confidence is not None:
-            frame.confidence = min(frame.confidence, confidence)
-        if engines is not None:
-            frame.engines = engines
-        if block:
-            frame.blocks = (*frame.blocks, block)
-        if weak:
-            frame.uncertain += 1
-            self.weak += 1
-        try:
-            yield
-        finally:
-            self.weak -= weak
-            frame.confidence, frame.engines, frame.blocks, frame.uncertain = saved
+        return _Under(self, confidence, engines, block, weak)
 
     def tick(self) -> None:
         self.steps += 1
@@ -288,7 +264,6 @@ class Core:
 
     def truth(self, value: Value) -> tuple[bool | None, bool]:
         """Whether a value is true, and whether that is certain (a default is not)."""
-        type(value)
         if isinstance(value, Const):
             return bool(value.value), not value.soft
         if isinstance(value, (Func, ClassRef, Method, Partial, ModuleRef)):
@@ -387,6 +362,62 @@ class Core:
         for guess in guesses:
             guess.doubted = True
         return bool(guesses)
+
+
+# Classes, as generators cost several times as much and these are entered more often than anything else.
+
+
+class _Inside:
+    __slots__ = ("before", "core", "frame")
+
+    def __init__(self, core: Core, frame: Frame) -> None:
+        self.core, self.frame = core, frame
+
+    def __enter__(self) -> None:
+        self.before, self.core.frame = self.core.frame, self.frame
+
+    def __exit__(self, *_: object) -> None:
+        self.core.frame = self.before
+
+
+class _Quietly:
+    __slots__ = ("core",)
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+
+    def __enter__(self) -> None:
+        self.core.muted += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.core.muted -= 1
+
+
+class _Under:
+    __slots__ = ("block", "confidence", "core", "engines", "frame", "saved", "weak")
+
+    def __init__(
+        self, core: Core, confidence: int | None, engines: frozenset[Engine] | None, block: str, weak: bool
+    ) -> None:
+        self.core, self.confidence, self.engines, self.block, self.weak = core, confidence, engines, block, weak
+
+    def __enter__(self) -> None:
+        self.frame = frame = self.core.frame
+        self.saved = frame.confidence, frame.engines, frame.blocks, frame.uncertain
+        if self.confidence is not None:
+            frame.confidence = min(frame.confidence, self.confidence)
+        if self.engines is not None:
+            frame.engines = self.engines
+        if self.block:
+            frame.blocks = (*frame.blocks, self.block)
+        if self.weak:
+            frame.uncertain += 1
+            self.core.weak += 1
+
+    def __exit__(self, *_: object) -> None:
+        frame = self.frame
+        self.core.weak -= self.weak
+        frame.confidence, frame.engines, frame.blocks, frame.uncertain = self.saved
 
 
 def _hypothesis(value: Value) -> Hypothesis | None:
