@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -34,12 +36,23 @@ class ParseFailure(Exception):
         self.message, self.row, self.column = message, row, column
 
 
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """libcst checks every node, for those who make their own; on what its parser made that is a fifth of the time."""
+    check = cst.CSTNode.__post_init__
+    cst.CSTNode.__post_init__ = lambda self: None  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        cst.CSTNode.__post_init__ = check  # type: ignore[method-assign]
+
+
 @dataclass
 class Piece:
-    """One libcst tree and where it sits in the file: file row = row in the tree + `row_offset`."""
+    """One libcst tree and where it sits in the file: `rows[n - 1]` is the file's row of the tree's row n."""
 
     tree: cst.Module
-    row_offset: int
+    rows: Sequence[int]
     _ranges: dict[cst.CSTNode, CodeRange] = field(default_factory=dict)
     _located: bool = False
 
@@ -60,8 +73,8 @@ class Piece:
             self._located = True
         found = self._ranges[node]
         return (
-            Location(found.start.line + self.row_offset, found.start.column + 1),
-            Location(found.end.line + self.row_offset, found.end.column + 1),
+            Location(self.rows[found.start.line - 1], found.start.column + 1),
+            Location(self.rows[found.end.line - 1], found.end.column + 1),
         )
 
 
@@ -74,10 +87,14 @@ class Segment:
     indent: str
     names: tuple[str, ...] = ()
     kind: str = "body"
+    syntax: ast.stmt | None = None
+    """The statement as `ast` has it; of a body, the function around it."""
 
 
 class Tree:
-    """A parsed file: its `skeleton`, `definition(row)` for a statement left out of it, and `body(def_node, piece)`."""
+    """A parsed file: its `skeleton`, `definition(row)` for a statement left out of it or of a class, and
+    `body(def_node, piece)`.
+    """
 
     def __init__(self, text: str) -> None:
         """Raises ParseFailure."""
@@ -87,30 +104,43 @@ class Tree:
         self._pieces: dict[int, Piece] = {}
         self.deferred: dict[int, Segment] = {}
         """Statements of the module level that the skeleton stands in for, by their first row."""
+        self.methods: dict[int, Segment] = {}
+        """Functions that the tree of the class around them leaves out."""
         self.syntax: ast.Module | None = _ast(text)
-        kept = text
         if self.syntax is not None:
-            self._bodies = {b.first: b for b in _bodies(self.syntax.body, self.lines)}
             self.deferred = {s.first: s for s in _deferrable(self.syntax.body, self.lines)}
-            kept = self._without(self.deferred.values(), 1, len(self.lines))
-        self.skeleton = Piece(_libcst(kept, text), 0)
+            for segment in self.deferred.values():
+                if isinstance(segment.syntax, ast.ClassDef):
+                    self.methods.update((s.first, s) for s in _methods(segment.syntax.body, self.lines))
+                elif segment.kind == "function":
+                    self._bodies.update((s.first, s) for s in _bodies(segment.syntax, self.lines))
+        self.skeleton = self._parsed(self.deferred.values(), 1, len(self.lines))
 
-    def _without(self, left_out: Iterable[Segment], first: int, last: int) -> str:
-        """Rows `first` to `last` with each segment in them replaced by a mark of its row."""
-        lines = list(self.lines[first - 1 : last])
+    def _parsed(self, left_out: Iterable[Segment], first: int, last: int, indented: bool = False) -> Piece:
+        """The tree of rows `first` to `last` with a mark in the place of each segment. Raises ParseFailure."""
+        # a wrapper keeps indented code legal, so that columns stay those of the file
+        kept, rows, row = (["if 1:\n"], [first - 1], first) if indented else ([], [], first)
         for segment in left_out:
-            at = segment.first - first
-            lines[at] = f"{segment.indent}{_MARK}{segment.first}{_newline(lines[at])}"
-            for row in range(at + 1, segment.last - first + 1):
-                lines[row] = _newline(lines[row])
-        return "".join(lines)
+            kept += self.lines[row - 1 : segment.first - 1]
+            kept.append(f"{segment.indent}{_MARK}{segment.first}{_newline(self.lines[segment.first - 1])}")
+            rows += range(row, segment.first + 1)
+            row = segment.last + 1
+        kept += self.lines[row - 1 : last]
+        rows += range(row, last + 2)
+        try:
+            return Piece(_libcst("".join(kept)), rows)
+        except ParseFailure as failure:
+            at = min(max(failure.row, 1), len(rows))
+            raise ParseFailure(failure.message, rows[at - 1], failure.column) from None
 
     def definition(self, row: int) -> tuple[cst.CSTNode, Piece]:
-        """The statement left out at a row, its own function bodies still left out. Raises ParseFailure."""
-        segment = self.deferred[row]
-        inner = [b for b in self._bodies.values() if segment.first <= b.first and b.last <= segment.last]
-        code = self._without(inner, segment.first, segment.last)
-        piece = self._piece(row, code, segment)
+        """The statement left out at a row: a class without its methods, a function without its body, a whole method.
+
+        Raises ParseFailure.
+        """
+        segment = self.deferred.get(row) or self.methods[row]
+        inside = {"class": self.methods, "function": self._bodies}.get(segment.kind, {})
+        piece = self._piece(segment, [s for s in inside.values() if segment.first <= s.first <= segment.last])
         statement = piece.tree.body[0]
         if segment.indent and isinstance(statement, cst.If):
             return statement.body.body[0], piece
@@ -118,27 +148,32 @@ class Tree:
 
     def body(self, function: cst.FunctionDef, home: Piece) -> tuple[Sequence[cst.CSTNode], Piece]:
         """The statements of a function whose header is in `home`, and the tree that they are in."""
-        statements = function.body.body
-        row = marked_row(statements[0]) if len(statements) == 1 else None
-        if row is None or row not in self._bodies:
-            return statements, home
-        segment = self._bodies[row]
-        piece = self._piece(row, "".join(self.lines[segment.first - 1 : segment.last]), segment)
+        segment = self._left_out(function)
+        if segment is None:
+            return function.body.body, home
+        piece = self._piece(segment, ())
         wrapper = piece.tree.body[0]
         assert isinstance(wrapper, cst.If)
         return wrapper.body.body, piece
 
-    def _piece(self, row: int, code: str, segment: Segment) -> Piece:
-        piece = self._pieces.get(row)
+    def syntax_of(self, function: cst.FunctionDef) -> ast.stmt | None:
+        """A function as `ast` has it, which is enough to see whether its body is worth parsing."""
+        segment = self._left_out(function)
+        if segment is not None:
+            return segment.syntax
+        syntax = _ast(textwrap.dedent(self.skeleton.tree.code_for_node(function)))
+        return syntax.body[0] if syntax is not None else None
+
+    def _left_out(self, function: cst.FunctionDef) -> Segment | None:
+        statements = function.body.body
+        row = marked_row(statements[0]) if len(statements) == 1 else None
+        return None if row is None else self._bodies.get(row)
+
+    def _piece(self, segment: Segment, left_out: Iterable[Segment]) -> Piece:
+        piece = self._pieces.get(segment.first)
         if piece is None:
-            # a wrapper keeps indented code legal, so that columns stay those of the file
-            text = f"if 1:\n{code}" if segment.indent else code
-            offset = segment.first - (2 if segment.indent else 1)
-            try:
-                piece = Piece(_libcst(text, text), offset)
-            except ParseFailure as failure:
-                raise ParseFailure(failure.message, failure.row + offset, failure.column) from None
-            self._pieces[row] = piece
+            piece = self._parsed(left_out, segment.first, segment.last, bool(segment.indent))
+            self._pieces[segment.first] = piece
         return piece
 
 
@@ -166,7 +201,7 @@ def _ast(text: str) -> ast.Module | None:
         return None
 
 
-def _libcst(code: str, text: str) -> cst.Module:
+def _libcst(code: str) -> cst.Module:
     try:
         return cst.parse_module(code)
     except cst.ParserSyntaxError as error:
@@ -175,30 +210,41 @@ def _libcst(code: str, text: str) -> cst.Module:
         raise ParseFailure("the code is nested too deeply to be read", 1, 1) from None
 
 
-def _bodies(statements: Sequence[ast.stmt], lines: Sequence[str]) -> Iterator[Segment]:
-    """Bodies of the functions at module and class level; nested functions go with the body around them."""
-    for node in statements:
+def _bodies(node: ast.stmt | None, lines: Sequence[str]) -> Iterator[Segment]:
+    """The body of a function, where it can be left out."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        row = _first_row(node.body[0])
+        header_ends = node.returns.end_lineno if node.returns else node.lineno
+        if row > (header_ends or 0) and row > node.lineno and _alone(node.body[0], row, lines) and node.end_lineno:
+            yield Segment(row, node.end_lineno, _indent(lines[row - 1]), syntax=node)
+
+
+def _methods(statements: Sequence[ast.stmt], lines: Sequence[str]) -> Iterator[Segment]:
+    """The functions of a class and of the classes in it; nested functions go with the body around them."""
+    for node, row, last in _on_own_rows(statements, lines):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            row = _first_row(node.body[0])
-            header_ends = node.returns.end_lineno if node.returns else node.lineno
-            if row > (header_ends or 0) and row > node.lineno and _alone(node.body[0], row, lines) and node.end_lineno:
-                yield Segment(row, node.end_lineno, _indent(lines[row - 1]))
+            yield Segment(row, last, _indent(lines[row - 1]), (node.name,), "method", node)
         else:
             for block in _blocks(node):
-                yield from _bodies(block, lines)
+                yield from _methods(block, lines)
+
+
+def _on_own_rows(statements: Sequence[ast.stmt], lines: Sequence[str]) -> Iterator[tuple[ast.stmt, int, int]]:
+    """The statements that share no row with another one, with their first and last row."""
+    for index, node in enumerate(statements):
+        row, last = _first_row(node), node.end_lineno or node.lineno
+        following = statements[index + 1] if index + 1 < len(statements) else None
+        if _alone(node, row, lines) and (following is None or _first_row(following) > last):
+            yield node, row, last
 
 
 def _deferrable(statements: Sequence[ast.stmt], lines: Sequence[str]) -> Iterator[Segment]:
     """Statements of the module level that can wait: definitions, long assignments; long calls are never needed."""
-    for index, node in enumerate(statements):
-        row, last = _first_row(node), node.end_lineno or node.lineno
-        following = statements[index + 1] if index + 1 < len(statements) else None
-        if not _alone(node, row, lines) or following is not None and _first_row(following) <= last:
-            continue
+    for node, row, last in _on_own_rows(statements, lines):
         indent = _indent(lines[row - 1])
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             kind = "class" if isinstance(node, ast.ClassDef) else "function"
-            yield Segment(row, last, indent, (node.name,), kind)
+            yield Segment(row, last, indent, (node.name,), kind, node)
         elif last - row >= _LONG and isinstance(node, (ast.Assign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             names = tuple(t.id for t in targets if isinstance(t, ast.Name))
@@ -212,12 +258,15 @@ def _deferrable(statements: Sequence[ast.stmt], lines: Sequence[str]) -> Iterato
 
 
 def _blocks(node: ast.stmt) -> Iterator[Sequence[ast.stmt]]:
-    for name in ("body", "orelse", "finalbody"):
-        inner = getattr(node, name, None)
+    """Lists of statements inside a compound one, in the order of their rows."""
+    for inner in (
+        getattr(node, "body", None),
+        *(handler.body for handler in getattr(node, "handlers", ())),
+        getattr(node, "orelse", None),
+        getattr(node, "finalbody", None),
+    ):
         if isinstance(inner, list):
             yield inner
-    for handler in getattr(node, "handlers", []):
-        yield handler.body
 
 
 def _first_row(node: ast.stmt) -> int:

@@ -13,7 +13,7 @@ from tsdyn_lint.findings import Engine, Finding
 from tsdyn_lint.infer.entries import Entry, walk
 from tsdyn_lint.infer.settings import compile_settings
 from tsdyn_lint.match import matcher
-from tsdyn_lint.parse import ParseFailure
+from tsdyn_lint.parse import ParseFailure, unchecked
 from tsdyn_lint.problems import internal_error
 from tsdyn_lint.resolve import Program
 from tsdyn_lint.rulebook import RuleBook
@@ -39,7 +39,7 @@ class Analysis:
 
 def analyse(files: Sequence[Source], settings: Settings, rulebook: RuleBook) -> Analysis:
     """Judges the files together. A file that does not parse gives `TSD000`."""
-    with _without_collector():
+    with _without_collector(), unchecked():
         return _analyse(files, settings, rulebook)
 
 

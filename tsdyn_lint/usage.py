@@ -26,9 +26,9 @@ CAPTURES: dict[str, frozenset[Engine]] = {
     "torch.export.export_for_training": frozenset({Engine.EXPORT}),
 }
 _MAYBE = re.compile(
-    rb"\btorch\s*\.\s*(?:compile|jit|export|_dynamo)\b"
+    rb"\b(?:%s)\b"
     rb"|\bfrom\s+torch[\w.]*\s+import\b[^;#]{0,300}?\b(?:compile|jit|export|_dynamo|script|trace|trace_module)\b"
-    rb"|\bimport\s+torch\s+as\b"
+    rb"|\bimport\s+torch[\w.]*\s+as\b" % rb"|".join(name.replace(".", r"\s*\.\s*").encode() for name in CAPTURES)
 )
 
 

@@ -33,7 +33,7 @@ from tsdyn_lint.infer.values import (
     options,
 )
 from tsdyn_lint.infer.walk import OutOfBudget, _level
-from tsdyn_lint.resolve import Assigned, Class, Function, Imported, Module, Program
+from tsdyn_lint.resolve import Assigned, Class, Function, Module, Program
 from tsdyn_lint.torchdata.load import TorchData
 from tsdyn_lint.usage import CAPTURES, may_capture
 
@@ -98,9 +98,7 @@ def dotted_ast(node: ast.expr, module: Module) -> str:
         node = node.value
     if not isinstance(node, ast.Name):
         return ""
-
-    symbol = module.symbols.get(node.id)
-    head = symbol.dotted if isinstance(symbol, Imported) else node.id
+    head = module.symbols.imported(node.id) or node.id
     return ".".join([head, *reversed(parts)])
 
 
@@ -245,17 +243,17 @@ def entries(program: Program, module: Module) -> Iterator[Entry]:
 
 def _is_abstract(cls: Class) -> bool:
     """Whether some method of the class is only a place for subclasses to fill."""
-    for method in cls.methods.values():
-        if any(n.endswith("abstractmethod") for n in method.decorator_names):
+    for name in cls.methods:
+        method = cls.methods.syntax(name)
+        if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        if any(dotted_ast(d, cls.module).endswith("abstractmethod") for d in method.decorator_list):
             return True
-        statements, _ = method.body
-        last = statements[-1] if statements else None
-        if isinstance(last, cst.SimpleStatementLine) and len(statements) <= 2:
-            for small in last.body:
-                if isinstance(small, cst.Raise) and small.exc is not None:
-                    raised = small.exc.func if isinstance(small.exc, cst.Call) else small.exc
-                    if isinstance(raised, cst.Name) and raised.value == "NotImplementedError":
-                        return True
+        last = method.body[-1] if len(method.body) <= 2 else None
+        if isinstance(last, ast.Raise):
+            raised = last.exc.func if isinstance(last.exc, ast.Call) else last.exc
+            if isinstance(raised, ast.Name) and raised.id == "NotImplementedError":
+                return True
     return False
 
 
@@ -304,22 +302,17 @@ def _tensor_parameters(function: Function) -> frozenset[str]:
     found: set[str] = set()
     parameters = (*function.node.params.params, *function.node.params.posonly_params)
     names = {p.name.value for p in parameters if p.annotation is None or _may_be_tensor(p.annotation.annotation)}
-    todo: list[cst.CSTNode] = list(function.body[0])
-    while todo:
-        node = todo.pop()
-        if (
-            isinstance(node, cst.Attribute)
-            and isinstance(node.value, cst.Name)
-            and node.value.value in names
-            and node.attr.value in _TENSOR_USES
-        ):
-            found.add(node.value.value)
-        elif isinstance(node, cst.Call):
-            dotted = function.module.dotted(node.func) or ""
+    for node in (inner for part in getattr(function.syntax, "body", ()) for inner in ast.walk(part)):
+        if isinstance(node, ast.Attribute):
+            if isinstance(node.value, ast.Name) and node.value.id in names and node.attr in _TENSOR_USES:
+                found.add(node.value.id)
+        elif isinstance(node, ast.Call):
+            dotted = dotted_ast(node.func, function.module)
             made = dotted.rpartition(".")[2] in _MADE_OF_NUMBERS
             if dotted.startswith("torch.") and not made and not dotted.startswith(_NOT_ON_TENSORS):
-                found |= {a.value.value for a in node.args[:2] if isinstance(a.value, cst.Name)} & names
-        todo.extend(node.children)
+                given = [a.value if isinstance(a, ast.Starred) else a for a in node.args]
+                given += [k.value for k in node.keywords]
+                found |= {a.id for a in given[:2] if isinstance(a, ast.Name)} & names
     return frozenset(found)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import ast
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import libcst as cst
 
-from tsdyn_lint.parse import Piece, Tree, marked_row
+from tsdyn_lint.parse import Piece, Segment, Tree, marked_row
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,11 @@ class Function:
         return self.module.tree.body(self.node, self.header_piece)
 
     @cached_property
+    def syntax(self) -> ast.stmt | None:
+        """The function as `ast` has it; its body is not parsed for that."""
+        return None if isinstance(self.node, cst.Lambda) else self.module.tree.syntax_of(self.node)
+
+    @cached_property
     def is_static(self) -> bool:
         return "staticmethod" in self.decorator_names
 
@@ -91,9 +97,12 @@ class Class:
     module: Module
     piece: Piece
     outer: Class | None = None
-    methods: dict[str, Function] = field(default_factory=dict)
+    methods: Methods = field(init=False)
     assigned: dict[str, Assigned] = field(default_factory=dict)
     classes: dict[str, Class] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.methods = Methods(self)
 
     @cached_property
     def qualname(self) -> str:
@@ -102,6 +111,49 @@ class Class:
     @cached_property
     def bases(self) -> tuple[cst.BaseExpression, ...]:
         return tuple(arg.value for arg in self.node.bases if not arg.star)
+
+
+class Methods(Mapping[str, Function]):
+    """The functions of a class by name, each parsed when it is looked up."""
+
+    def __init__(self, cls: Class) -> None:
+        self._cls = cls
+        self._known: dict[str, Function | int] = {}
+        self._hidden: list[tuple[str, Function | int]] = []
+
+    def __getitem__(self, name: str) -> Function:
+        found = self._known[name]
+        if isinstance(found, int):
+            node, piece = self._cls.module.tree.definition(found)
+            assert isinstance(node, cst.FunctionDef)
+            found = self._known[name] = Function(name, node, self._cls.module, piece, self._cls)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def syntax(self, name: str) -> ast.stmt | None:
+        """A function as `ast` has it; nothing is parsed for that."""
+        return self._syntax(self._known[name])
+
+    def hidden(self, name: str) -> list[ast.stmt | None]:
+        """The definitions that a later one of the same name hides: its overloads, if they are that."""
+        return [self._syntax(found) for other, found in self._hidden if other == name]
+
+    def add(self, name: str, function: Function | int) -> None:
+        """Takes a function, or the row at which one was left out."""
+        if name in self._known:
+            self._hidden.append((name, self._known[name]))
+        self._known[name] = function
+
+    def _syntax(self, found: Function | int) -> ast.stmt | None:
+        return self._cls.module.tree.methods[found].syntax if isinstance(found, int) else found.syntax
 
 
 Symbol = Imported | Assigned | Function | Class
@@ -126,6 +178,11 @@ class Symbols:
             for row in self._waiting.pop(name, ()):
                 self._module.collect(row)
         return self._known.get(name)
+
+    def imported(self, name: str) -> str | None:
+        """What an import binds the name to; asking parses no definition."""
+        symbol = None if name in self._waiting else self._known.get(name)
+        return symbol.dotted if isinstance(symbol, Imported) else None
 
     def defer(self, name: str, row: int) -> None:
         """`name` is bound by a statement that the skeleton left out."""
@@ -196,13 +253,8 @@ class Module:
             node = node.value
         if not isinstance(node, cst.Name):
             return None
-        symbol = self.symbols.get(node.value)
-        if isinstance(symbol, Imported):
-            head = symbol.dotted
-        elif symbol is None:
-            head = node.value
-        else:
-            head = f"{self.name}.{node.value}"
+        name = node.value
+        head = self.symbols.imported(name) or (f"{self.name}.{name}" if name in self.symbols else name)
         return ".".join([head, *reversed(parts)])
 
 
@@ -215,7 +267,10 @@ class _Collector:
     def statements(self, body: Sequence[cst.CSTNode], cls: Class | None) -> None:
         for statement in body:
             if isinstance(statement, cst.SimpleStatementLine):
-                row = marked_row(statement) if cls is None else None
+                row = marked_row(statement)
+                if row is not None and cls is not None:
+                    self.method(self.module.tree.methods[row], cls)
+                    continue
                 if row is not None:
                     for name in self.module.tree.deferred[row].names:
                         self.module.symbols.defer(name, row)
@@ -238,7 +293,12 @@ class _Collector:
         # a property's setter and deleter must not hide its getter
         if any(isinstance(d, cst.Attribute) and d.attr.value in ("setter", "deleter") for d in function.decorators):
             return
-        cls.methods[function.name] = function
+        cls.methods.add(function.name, function)
+
+    def method(self, segment: Segment, cls: Class) -> None:
+        decorators = getattr(segment.syntax, "decorator_list", ())
+        if not any(isinstance(d, ast.Attribute) and d.attr in ("setter", "deleter") for d in decorators):
+            cls.methods.add(segment.names[0], segment.first)
 
     def klass(self, node: cst.ClassDef, outer: Class | None) -> None:
         cls = Class(node.name.value, node, self.module, self.piece, outer)

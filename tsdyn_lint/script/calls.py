@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -199,15 +200,13 @@ def call_function(
 
 
 def _is_overloaded(function: Function) -> bool:
-    """Whether declarations before the method give it several signatures."""
+    """Whether definitions of the same name before a method's are its overloads."""
     assert function.cls is not None
-    body = function.cls.node.body.body
-    named = [n for n in body if isinstance(n, cst.FunctionDef) and n.name.value == function.name]
-    return len(named) > 1 and any(_is_overload(d.decorator) for n in named for d in n.decorators)
-
-
-def _is_overload(decorator: cst.BaseExpression) -> bool:
-    return isinstance(decorator, cst.Attribute) and decorator.attr.value == "_overload_method"
+    return any(
+        isinstance(decorator, ast.Attribute) and decorator.attr == "_overload_method"
+        for hidden in function.cls.methods.hidden(function.name)
+        for decorator in getattr(hidden, "decorator_list", ())
+    )
 
 
 def _skipped(body: Body, function: Function, args: list[V], keywords: dict[str, V], node: cst.CSTNode) -> V:

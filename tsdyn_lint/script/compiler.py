@@ -228,10 +228,13 @@ class Compiler:
         for owner in self.program.mro(cls):
             if not isinstance(owner, Class):
                 break
-            for name, method in owner.methods.items():
+            for name in owner.methods:
                 if name in seen:
                     continue
                 seen.add(name)
+                if name != "forward" and not getattr(owner.methods.syntax(name), "decorator_list", True):
+                    continue
+                method = owner.methods[name]
                 names = method.decorator_names
                 if name == "forward" or names & {"torch.jit.export"}:
                     self.compile(method, inst)
