@@ -49,11 +49,12 @@ def packaged(run: Run, seen: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
-def ratio(seen: Mapping[str, Any]) -> str:
-    """`1.42 times faster (1.27 to 1.55)`, or that the noise does not resolve a difference."""
+def ratio(seen: Mapping[str, Any], control: Mapping[str, Any]) -> str:
+    """`1.42 times faster (1.27 to 1.55)`, or that the noise does not resolve a difference, and what that is."""
     between = f"{seen['low']:.2f} to {seen['high']:.2f}"
     if not seen["resolved"]:
-        return f"no difference resolvable ({between})"
+        noise = f"eager against itself {control['low']:.2f} to {control['high']:.2f}"
+        return f"no difference resolvable ({between}; {noise})"
     return f"{seen['value']:.2f} times {'faster' if seen['value'] > 1 else 'as fast, slower'} ({between})"
 
 
@@ -61,7 +62,7 @@ def _call(seen: Mapping[str, Any]) -> Iterator[str]:
     what = "step" if seen["mode"] == "train" else "call"
     clock = _CLOCKS.get(seen["clock"], seen["clock"])
     times = f"eager {_us(seen['t_eager_us'])}, compiled {_us(seen['t_compiled_us'])} a {what} ({clock})"
-    yield f"{seen['backend']}: {times}; {ratio(seen['speedup'])}"
+    yield f"{seen['backend']}: {times}; {ratio(seen['speedup'], seen['control'])}"
     if seen["t_graph_us"] is not None:
         guards = f"{seen['guards']} guard{'s' * (seen['guards'] != 1)}" if seen["guards"] is not None else "guards"
         yield (
@@ -147,6 +148,8 @@ def _others(seen: Mapping[str, Any]) -> Iterator[str]:
         size = script["file_mb"]
         file = f"; file {size:.3g} MB, loads in {_s(script['load_s'])}" if size is not None else ""
         yield f"TorchScript: {', '.join(told)} a call{file}"
+    if seen["onnx"] is not None and seen["onnx"]["ok"]:
+        yield f"ONNX: {_us(seen['onnx']['t_call_us'])} a call"
     for call in seen["sweep"]:
         times = f"eager {_us(call['t_eager_us'])}, compiled {_us(call['t_compiled_us'])}"
         yield f"{call['input']}: {call['how']}; {times}"

@@ -113,6 +113,16 @@ class TorchScript:
 
 
 @dataclass(frozen=True)
+class Onnx:
+    """`torch.onnx.export`, where the packages for it are there."""
+
+    ok: bool
+    message: str = ""
+    same_input: bool | None = None
+    t_call_us: float | None = None
+
+
+@dataclass(frozen=True)
 class TrainStep:
     """A step is forward, loss and backward. `measure`'s own times are of the whole step; these are its parts."""
 
@@ -201,6 +211,8 @@ class Measure:
     saving_us: Saving = Saving()
     peak_memory_mb: Pair = Pair()
     torchscript: TorchScript | None = None
+    onnx: Onnx | None = None
+    """None without the extra."""
     train_step: TrainStep | None = None
     sweep: tuple[Swept, ...] = ()
     lifted: tuple[Lifted, ...] = ()

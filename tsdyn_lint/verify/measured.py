@@ -11,6 +11,7 @@ from tsdyn_lint.verify.figures import (
     Cuda,
     Kernel,
     Lifted,
+    Onnx,
     Pair,
     Ratio,
     Saving,
@@ -84,16 +85,6 @@ class Lifts:
     """What each switch that lifts a break is worth."""
 
     lifted: tuple[Lifted, ...]
-
-
-@dataclass(frozen=True)
-class Onnx:
-    """`torch.onnx.export`, where the packages for it are there."""
-
-    ok: bool
-    message: str = ""
-    same_input: bool | None = None
-    t_call_us: float | None = None
 
 
 MEASURED: dict[str, type[Any]] = {

@@ -49,4 +49,4 @@ class Measuring:
             "aot": dataclasses.asdict(aot) if aot is not None else None,
             "seconds": {**report["seconds"], **{name: round(spent, 3) for name, spent in result.seconds.items()}},
         }
-        return {**report, "route": dataclasses.asdict(route(report, seen.get("onnx")))}
+        return {**report, "route": dataclasses.asdict(route(report))}

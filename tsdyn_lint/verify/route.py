@@ -6,23 +6,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tsdyn_lint.verify.figures import Road, Route
-from tsdyn_lint.verify.measured import Onnx
 
 COMPILE, SCRIPT, AOT, ONNX, EAGER = (
     "torch.compile", "TorchScript", "torch.export + AOTInductor", "ONNX", "eager",
 )  # fmt: skip
 DEPRECATED = "TorchScript is deprecated: torch takes no new features into it, and says so when it is used"
-SLACK = 1.02
-"""A road is passed over for a slower one only where the difference is more than that."""
+SLACK = 1.05
+"""Another road is called faster only where it is by more than that."""
 
 
-def route(target: Mapping[str, Any], onnx: Onnx | None = None) -> Route:
+def route(target: Mapping[str, Any]) -> Route:
     """Of a target as the JSON report prints it, with `measure` and, where it was tried, `aot`."""
     in_python = compiled(target)
     roads = {
         "training": in_python if target["measure"]["mode"] == "train" else _trained(target, in_python),
         "serving": _serving(target, in_python),
-        "python_free": python_free(target, onnx),
+        "python_free": python_free(target),
     }
     main = roads["training" if target["measure"]["mode"] == "train" else "serving"]
     return Route(main.advice, main.why, roads)
@@ -49,7 +48,9 @@ def _speed(figures: Mapping[str, Any]) -> str:
     ratio = figures["speedup"]
     between = f"{ratio['low']:.2f} to {ratio['high']:.2f}"
     if not ratio["resolved"]:
-        return f"no difference to eager that could be told from noise ({between} times)"
+        control = figures["control"]
+        noise = f"eager against itself {control['low']:.2f} to {control['high']:.2f}"
+        return f"no difference to eager that could be told from noise ({between} times, {noise})"
     word = "faster" if ratio["value"] > 1 else "as fast"
     return f"{ratio['value']:.2f} times {word} ({between}), {figures['coverage'] or 0:.0%} of a call in graphs"
 
@@ -59,7 +60,10 @@ def _breaks(target: Mapping[str, Any]) -> Iterator[str]:
     if dynamo["breaks"]:
         rows = sorted({item["location"]["row"] for item in dynamo["breaks"] if item["location"]})
         where = f" at line{'s' * (len(rows) != 1)} {', '.join(map(str, rows))}" if rows else ""
-        yield f"{dynamo['graphs']} graphs: it breaks{where}"
+        if dynamo["graphs"]:
+            yield f"{dynamo['graphs']} graph{'s' * (dynamo['graphs'] != 1)}: it breaks{where}"
+        else:
+            yield f"nothing is compiled: it breaks{where}"
     if dynamo.get("limit_hit"):
         yield "compiled again for each new value, up to the limit: past it calls run eagerly"
 
@@ -98,29 +102,30 @@ def _serving(target: Mapping[str, Any], in_python: Road) -> Road:
     return Road(in_python.advice, (*in_python.why, *told))
 
 
-def python_free(target: Mapping[str, Any], onnx: Onnx | None) -> Road:
-    """The package of AOTInductor, ONNX or TorchScript: what is right first, then what is fast."""
-    offers = list(_offers(target, onnx))
-    refused = tuple(_refusals(target, onnx))
+def python_free(target: Mapping[str, Any]) -> Road:
+    """The package of AOTInductor, ONNX or TorchScript: the first that is right, since the last has no future."""
+    offers = list(_offers(target))
+    refused = tuple(_refusals(target))
     if not offers:
         return Road(EAGER, (*refused, "nothing here runs without Python"))
-    fastest = min((time for _, time, _ in offers if time is not None), default=None)
-    for name, time, why in offers:  # the order is that of preference
-        if fastest is None or time is None or time <= fastest * SLACK or name != SCRIPT:
-            last = (DEPRECATED,) if name == SCRIPT else ()
-            return Road(name, (why, *last, *(refused if name == SCRIPT else ())))
-    raise AssertionError("the fastest offer is one of them")
+    name, time, why = offers[0]
+    faster = tuple(
+        f"{other} takes {_us(spent)}"
+        for other, spent, _ in offers[1:]
+        if time is not None and spent is not None and spent * SLACK < time
+    )
+    return Road(name, (why, *faster, *((DEPRECATED, *refused) if name == SCRIPT else ())))
 
 
-def _offers(target: Mapping[str, Any], onnx: Onnx | None) -> Iterator[tuple[str, float | None, str]]:
+def _offers(target: Mapping[str, Any]) -> Iterator[tuple[str, float | None, str]]:
     """What works, its time a call where that is known, and the reason in words."""
-    aot, export = target["aot"], target["export"]
+    aot, export, onnx = target["aot"], target["export"], target["measure"]["onnx"]
     if aot is not None and aot["ok"] and aot["same_input"] is not False:
         yield AOT, aot["t_call_us"], f"its package answers as eager does in {_us(aot['t_call_us'])} a call"
     elif aot is None and export is not None and export["ok"] and export["same_input"] is not False:
         yield AOT, None, "torch.export takes it and answers as eager does; --verify=aot builds and times the package"
-    if onnx is not None and onnx.ok and onnx.same_input is not False:
-        yield ONNX, onnx.t_call_us, f"its program answers as eager does in {_us(onnx.t_call_us)} a call"
+    if onnx is not None and onnx["ok"] and onnx["same_input"] is not False:
+        yield ONNX, onnx["t_call_us"], f"its program answers as eager does in {_us(onnx['t_call_us'])} a call"
     figures = target["measure"]["torchscript"] or {}
     script, trace = target["script"], target["trace"]
     if script is not None and script["ok"] and False not in (script["same_input"], script["other_inputs"]):
@@ -129,14 +134,15 @@ def _offers(target: Mapping[str, Any], onnx: Onnx | None) -> Iterator[tuple[str,
         yield SCRIPT, figures.get("t_trace_us"), f"traced, right on other inputs too: {_us(figures.get('t_trace_us'))}"
 
 
-def _refusals(target: Mapping[str, Any], onnx: Onnx | None) -> Iterator[str]:
+def _refusals(target: Mapping[str, Any]) -> Iterator[str]:
     aot, export, script, trace = (target[name] for name in ("aot", "export", "script", "trace"))
     if export is not None and not export["ok"] and not export["unavailable"]:
         yield f"torch.export refuses it: {_first(next(iter(export['errors']), None))}"
     elif aot is not None and not aot["ok"]:
         yield f"AOTInductor: {aot['unavailable'] or _first(aot['error'])}"
-    if onnx is not None and not onnx.ok:
-        yield f"ONNX: {onnx.message}"
+    onnx = target["measure"]["onnx"]
+    if onnx is not None and not onnx["ok"]:
+        yield f"ONNX: {onnx['message']}"
     if script is not None and not script["ok"] and not script["unavailable"]:
         yield f"torch.jit.script refuses it: {_first(next(iter(script['errors']), None))}"
     if trace is not None and trace["other_inputs"] is False:

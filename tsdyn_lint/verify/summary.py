@@ -50,6 +50,7 @@ def measure(
         saving_us=kernels.saving if kernels else Saving(),
         peak_memory_mb=memory.peak if memory else Pair(),
         torchscript=seen.get("torchscript"),
+        onnx=seen.get("onnx"),
         train_step=seen.get("training"),
         sweep=sweep.calls if sweep else (),
         lifted=lifts.lifted if lifts else (),

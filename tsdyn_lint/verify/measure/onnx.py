@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
+from tsdyn_lint.verify.figures import Onnx
 from tsdyn_lint.verify.measure.clock import per_call
 from tsdyn_lint.verify.measure.rig import bound, rig
-from tsdyn_lint.verify.measured import Onnx
 from tsdyn_lint.verify.observe import agree
 from tsdyn_lint.verify.probes.agreement import agreement
 from tsdyn_lint.verify.probes.export import as_module, is_refusal
