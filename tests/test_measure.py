@@ -231,3 +231,43 @@ def test_noise_is_no_difference() -> None:
     assert twice.resolved and twice.low > 1.5 and twice.value == pytest.approx(105 / 55, rel=0.05)
     half, _ = compared(eager, [200 + (n * 29 % 11) for n in range(25)], again)
     assert half.resolved and half.high < 1 and statistics.median(eager) < 120
+
+
+def test_nested_metrics_are_taken_apart() -> None:
+    from tsdyn_lint.verify.measure.compiling import NESTED, parts
+
+    metrics = [dict(zip(NESTED, (5e6, 3e6, 2.5e6, 2e6, 0.5e6), strict=True)), dict.fromkeys(NESTED), {NESTED[0]: 1e6}]
+    found = parts(7.0, metrics, building=1.5)
+    assert (found.capture, found.aot, found.lowering, found.codegen, found.build) == (3.0, 0.5, 0.5, 0.5, 1.5)
+    assert parts(7.0, [{}]).capture is None
+
+
+def test_figures_are_put_together() -> None:
+    from tsdyn_lint.verify import measured
+    from tsdyn_lint.verify.figures import CompileParts, Ratio
+    from tsdyn_lint.verify.summary import measure
+
+    clear, noisy = Ratio(2.0, 1.9, 2.1, True), Ratio(1.02, 0.9, 1.1, False)
+    seen = {
+        "compiling": measured.Compiling(CompileParts(0.3, 0.1, 0.05, 0.01, 0.02, 0.12), CompileParts(0.03)),
+        "speed": measured.Speed("thread", 50_000.0, 20_000.0, clear, noisy),
+        "graphs": measured.Graphs(1, 0.9),
+        "guards": measured.Guards(7, 5.0),
+    }
+    found = measure(seen, {}, "inductor", "eval", 10)
+    assert (found.break_even_calls.cold, found.break_even_calls.warm) == (10, 1)
+    assert found.benefit_s and found.benefit_s.cold == 0 and found.benefit_s.warm == pytest.approx(0.27)
+    assert (found.t_graph_us, found.t_guard_us, found.t_rest_us) == (18_000, 5, 1_995)
+    assert found.t_capture_s == 0.1 and found.t_inductor_s == pytest.approx(0.15)
+    unsure = measure({**seen, "speed": measured.Speed("thread", 51.0, 50.0, noisy, noisy)}, {}, "inductor", "eval", 10)
+    assert unsure.break_even_calls.cold is None and unsure.benefit_s and unsure.benefit_s.cold == -0.3
+
+
+def test_external_kernels_are_known_by_their_operator() -> None:
+    from tsdyn_lint.verify.measure.kernels import operator
+
+    assert operator("extern_kernels.addmm") == operator("extern_kernels.bias_addmm") == "aten::addmm"
+    assert operator("torch.ops.aten._scaled_dot_product_flash_attention.default") == (
+        "aten::_scaled_dot_product_flash_attention"
+    )
+    assert operator("torch.ops.mkldnn._linear_pointwise.default") == "mkldnn::_linear_pointwise"

@@ -84,7 +84,7 @@ def _compile(seen: Mapping[str, Any]) -> Iterator[str]:
         warm_calls = f", {calls['warm']:,} warm" if calls["warm"] is not None else ""
         yield f"pays after {calls['cold']:,} calls cold{warm_calls}"
     elif seen["speedup"] is not None:
-        yield "never pays: no gain a call that the noise resolves"
+        yield "never pays: a compiled call is not faster"
     won = seen["benefit_s"]
     if won is not None and won["cold"] is not None:
         yield f"over {won['calls']:,} calls: {won['cold']:+.3g} s cold, {won['warm']:+.3g} s warm"

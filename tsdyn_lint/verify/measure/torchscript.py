@@ -12,41 +12,44 @@ from typing import Any
 import torch
 
 from tsdyn_lint.verify.figures import TorchScript
-from tsdyn_lint.verify.measure.clock import FEWEST_ROUNDS, rounds
+from tsdyn_lint.verify.measure.clock import FEWEST_ROUNDS, Step, rounds
 from tsdyn_lint.verify.measure.rig import Rig, bound, rig
 from tsdyn_lint.verify.measure.toolchain import Unavailable
 from tsdyn_lint.verify.probes.available import lacking
 from tsdyn_lint.verify.probes.places import shorten
-from tsdyn_lint.verify.probes.subject import Subject, quiet
-from tsdyn_lint.verify.probes.trace import adapted, traced
+from tsdyn_lint.verify.probes.subject import Call, Subject, quiet
+from tsdyn_lint.verify.probes.trace import as_traced, traced
 
 
 def probe(subject: Subject) -> TorchScript:
-    """Both captures in the same rounds; the file is the scripted module's, else the traced one's."""
+    """Both captures in the same rounds, those that run; the file is the scripted module's, else the traced one's."""
     made = rig(subject)
-    scripted, why = _captured("script", lambda: torch.jit.script(made.instance))
-    trace, other = _captured("trace", lambda: traced(made.instance, subject.example.copy()))
-    if scripted is None and trace is None:
-        raise Unavailable(f"script: {why}; trace: {other}")
-    steps = {}
     with made.conditions():
-        if scripted is not None:
-            steps["script"] = bound(scripted, subject.example)
-        if trace is not None:
-            steps["trace"] = bound(adapted(trace, made.instance), subject.example)
-        times = {name: statistics.median(found) for name, found in rounds(steps, made.clock, FEWEST_ROUNDS).items()}
-    size, load = _saved(scripted if scripted is not None else trace, made)
-    return TorchScript(size, load, times.get("script"), times.get("trace"))
+        call = as_traced(made.instance, subject.example)
+        captures = {
+            "script": _captured("script", lambda: torch.jit.script(made.instance), subject.example),
+            "trace": _captured("trace", lambda: traced(made.instance, subject.example.copy()), call),
+        }
+        works = {name: found for name, found in captures.items() if not isinstance(found, str)}
+        if not works:
+            raise Unavailable("; ".join(f"{name}: {why}" for name, why in captures.items()))
+        times = rounds({name: step for name, (_, step) in works.items()}, made.clock, FEWEST_ROUNDS)
+    size, load = _saved(next(iter(works.values()))[0], made)
+    spent = {name: statistics.median(found) for name, found in times.items()}
+    return TorchScript(size, load, spent.get("script"), spent.get("trace"))
 
 
-def _captured(capture: str, make: Callable[[], Any]) -> tuple[Any, str]:
+def _captured(capture: str, make: Callable[[], Any], call: Call) -> tuple[Any, Step] | str:
+    """The module and its call, which has run; or why there is none."""
     if missing := lacking(capture):
-        return None, missing
+        return missing
     try:
-        with quiet():
-            return make(), ""
+        module = make()
+        step = bound(module, call)
+        step()
     except Exception as error:
-        return None, shorten(f"{type(error).__name__}: {error}", 200)
+        return shorten(f"{type(error).__name__}: {error}", 200)
+    return module, step
 
 
 def _saved(captured: Any, made: Rig) -> tuple[float, float]:

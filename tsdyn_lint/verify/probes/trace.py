@@ -40,11 +40,11 @@ def probe(subject: Subject) -> Trace:
 
 def traced(function: Callable[..., Any], call: Call) -> Callable[..., Any]:
     """The function or module, traced on that call."""
-    call = positional(function, call)
+    call = as_traced(function, call)
     tracer: Any = torch.jit.trace
     captured: Callable[..., Any]
     if call.kwargs:
-        captured = tracer(function, example_kwarg_inputs=named(function, call), check_trace=False)
+        captured = tracer(function, example_kwarg_inputs=call.kwargs, check_trace=False)
     else:
         captured = tracer(function, call.args, check_trace=False)
     return captured
@@ -54,10 +54,16 @@ def adapted(captured: Callable[..., Any], function: Callable[..., Any]) -> Calla
     """Calls it as it was traced: keyword arguments turned into positional ones where there are no gaps."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        call = positional(function, Call(args, kwargs))
-        return captured(**named(function, call)) if call.kwargs else captured(*call.args)
+        call = as_traced(function, Call(args, kwargs))
+        return captured(*call.args, **call.kwargs)
 
     return run
+
+
+def as_traced(function: Callable[..., Any], call: Call) -> Call:
+    """The same call as a trace takes it: all by position, else all by name."""
+    found = positional(function, call)
+    return Call((), named(function, found), call.label, call.kind) if found.kwargs else found
 
 
 def positional(function: Callable[..., Any], call: Call) -> Call:
