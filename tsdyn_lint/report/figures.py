@@ -95,7 +95,8 @@ def _kernels(run: Run, seen: Mapping[str, Any]) -> Iterator[str]:
     if launches["eager"] is not None:
         fused = sum(kernel["kind"] == "fused" for kernel in kernels)
         made = f"; {fused} fused and {len(kernels) - fused} external kernels" if kernels else ""
-        yield f"launches {launches['eager']:g} eager, {launches['compiled']:g} compiled{made}{_saving(seen)}"
+        what = "launches" if seen["cuda"] is not None else "operators and kernels"
+        yield f"{what}: {launches['eager']:g} eager, {launches['compiled']:g} compiled{made}{_saving(seen)}"
     for kernel in sorted(kernels, key=lambda kernel: -(kernel["time_us"] or 0))[:_MOST]:
         moved = f", {kernel['bytes'] / 1e6:.3g} MB" if kernel["bytes"] else ""
         reached = f", {kernel['gbps']:.0f} GB/s" if kernel["gbps"] else ""

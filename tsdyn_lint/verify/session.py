@@ -101,6 +101,11 @@ def verify(groups: Sequence[Group], findings: Sequence[Finding], options: Option
 def _verify_group(
     group: Group, findings: list[Finding], options: Options, workers: Workers
 ) -> tuple[list[Finding], list[dict[str, Any]]]:
+    measuring = Measuring(
+        options.stage, options.backend or group.settings.verify.get("backend") or "inductor",
+        options.calls or group.settings.verify.get("calls"),
+    )  # fmt: skip
+    _check_backend(measuring.backend, workers)
     runs = _run_targets(group, findings, options, workers)
     texts: dict[str, Statements] = {str(source.path): Statements(source.text) for source in group.sources}
 
@@ -116,10 +121,6 @@ def _verify_group(
     judged = [_judged(finding, views) for finding in findings]
     new = unpredicted(views, findings, engines, {str(source.path) for source in group.sources}, statements)
     kept = _reported(new, group)
-    measuring = Measuring(
-        options.stage, options.backend or group.settings.verify.get("backend") or "inductor",
-        options.calls or group.settings.verify.get("calls"),
-    )  # fmt: skip
     _measure(runs, group, options, measuring, workers)
     reports = []
     for run in runs:
@@ -143,6 +144,15 @@ def over_budget(target: Target, report: dict[str, Any], group: Group, files: Map
     return kept
 
 
+def _check_backend(name: str, workers: Workers) -> None:
+    """Before anything runs; the one that is always there is not asked for."""
+    if name == "inductor":
+        return
+    _, told = next(iter(workers.run([Job({"backend": name}, ())])))
+    if told.failure is not None:
+        raise TargetError(f"--backend: {told.failure[1]}")
+
+
 def _measure(runs: Sequence[Ran], group: Group, options: Options, measuring: Measuring, workers: Workers) -> None:
     """One target after the other, with nothing else running: what shares the machine shows in every figure."""
     wanted = [run for run in runs if measuring.wants(run.target, run.result)]
@@ -150,8 +160,6 @@ def _measure(runs: Sequence[Ran], group: Group, options: Options, measuring: Mea
         subject = {**_subject(run.target, group), "backend": measuring.backend}
         job = _job(subject, measuring.probes(), group, options, MEASURE_TIMEOUT)
         _, run.measured = next(iter(workers.run([job])))
-        if run.measured.failure is not None and run.measured.failure[0] == "backend":
-            raise TargetError(f"--backend: {run.measured.failure[1]}")
         if options.progress:
             options.progress(index + 1, len(wanted), f"measured {run.target.name}")
 

@@ -46,13 +46,16 @@ def run_job(job: dict[str, Any], emit: Emit) -> None:
 
     emit({"start": "build"})
     try:
+        if "backend" in job["subject"] and "file" not in job["subject"]:
+            check_backend(job["subject"]["backend"])
+            emit({"done": True})
+            return
         if job["subject"].get("list"):
             emit({"built": {"targets": names_in(job["subject"])}})
             emit({"done": True})
             return
         device = chosen_device(job.get("device", "cpu"))
         check_device(device)
-        check_backend(job["subject"].get("backend"))
         subject = build({**job["subject"], "device": device})
         subject.backend = job["subject"].get("backend") or subject.backend
         subject.folder = os.path.dirname(job["log"])
@@ -106,11 +109,11 @@ def check_device(device: str) -> None:
         raise BuildError("there is no CUDA device")
 
 
-def check_backend(name: str | None) -> None:
+def check_backend(name: str) -> None:
     """Raise BackendError for one that Dynamo does not know."""
     from tsdyn_lint.verify.measure.toolchain import registered
 
-    if name and name not in (known := registered()):
+    if name not in (known := registered()):
         raise BackendError(f"no backend {name!r} is registered here; there are {', '.join(known)}")
 
 

@@ -43,13 +43,13 @@ def _synchronised() -> int:
 def rounds(steps: Mapping[str, Step], clock: Clock, count: int = ROUNDS) -> dict[str, list[float]]:
     """Microseconds a call of each step, one number a round; each round runs every step, in random order.
 
-    A step is repeated within a round until that takes a while; fewer rounds are made of what is slow.
+    A step is repeated within a round until that takes a while.
     """
     repeats, whole = {}, 0.0
     for name, step in steps.items():
         repeats[name], seconds = repeats_for(step, clock)
         whole += seconds
-    count = max(min(count, FEWEST_ROUNDS), min(count, int(WHOLE_SECONDS / whole)))
+    count = fitting(whole, count)
     order, generator = list(steps), random.Random(0)
     times: dict[str, list[float]] = {name: [] for name in steps}
     gc.collect()
@@ -62,6 +62,11 @@ def rounds(steps: Mapping[str, Step], clock: Clock, count: int = ROUNDS) -> dict
     finally:
         gc.enable()
     return times
+
+
+def fitting(seconds: float, count: int = ROUNDS) -> int:
+    """How many rounds of that length are made: fewer of what is slow."""
+    return max(min(count, FEWEST_ROUNDS), min(count, int(WHOLE_SECONDS / seconds)))
 
 
 def repeats_for(step: Step, clock: Clock) -> tuple[int, float]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from tsdyn_lint.verify.measure.clock import ROUNDS, repeats_for
+from tsdyn_lint.verify.measure.clock import fitting, repeats_for
 from tsdyn_lint.verify.measure.rig import Rig, rig
 from tsdyn_lint.verify.measured import Graphs
 from tsdyn_lint.verify.probes.subject import Subject
@@ -89,9 +89,9 @@ def measured(made: Rig) -> tuple[Graphs, list[float]]:
     backend = TimedBackend(made.subject.backend, made.device)
     with _backward_graphs(backend) if made.training else contextlib.nullcontext():
         step = made.settled(backend)
-        repeats, _ = repeats_for(step, made.clock)
+        repeats, seconds = repeats_for(step, made.clock)
         shares, totals = [], []
-        for _ in range(ROUNDS):
+        for _ in range(fitting(seconds)):
             backend.take()
             spent, begin = made.clock(), time.perf_counter_ns()
             for _ in range(repeats):
