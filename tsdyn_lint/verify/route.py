@@ -37,7 +37,7 @@ def compiled(target: Mapping[str, Any]) -> Road:
         return Road(EAGER, ("torch.compile answers otherwise than eager",))
     if speedup is None:
         why = figures["unavailable"].get("compiling") or figures["unavailable"].get("speed") or "nothing was measured"
-        return Road(EAGER, (why,))
+        return Road(EAGER, (next(iter(why.splitlines()), ""),))
     reasons = [_speed(figures), *_breaks(target)]
     if not speedup["resolved"] or speedup["value"] <= 1:
         return Road(EAGER, (*reasons, *_lifted(figures)))

@@ -6,6 +6,7 @@ folder. The first in a process imports what generates code. Neither is what comp
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import Any
 
@@ -48,16 +49,14 @@ def _compiled(backend: str, device: str) -> None:
 
 
 def _told(error: Exception, backend: str, device: str) -> str:
-    why = shorten(f"{type(error).__name__}: {error}", 300)
     if backend == "inductor" and device == "cpu" and not any(map(shutil.which, compilers())):
-        return f"Inductor needs a C++ compiler here: install g++, or name one in the variable CXX ({why})"
-    return f"the backend {backend!r} does not compile on {device}: {why}"
+        return "Inductor needs a C++ compiler here: install g++, or name one in the variable CXX"
+    why = next(iter(f"{type(error).__name__}: {error}".splitlines()))
+    return f"the backend {backend!r} does not compile on {device}: {shorten(why, 300)}"
 
 
 def compilers() -> list[str]:
     """The programs that Inductor looks for, the one that CXX names first."""
-    import os
-
     return [name for name in (os.environ.get("CXX"), *COMPILERS) if name]
 
 
