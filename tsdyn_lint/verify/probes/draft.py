@@ -33,6 +33,8 @@ def probe(subject: Subject) -> Draft:
     export = draft_export()
     if export is None:
         return Draft(False, unavailable="this torch has no draft_export")
+    if subject.exported:
+        return Draft(True)
     function = uncompiled(subject.fresh())
     module = function if isinstance(function, torch.nn.Module) else Wrapped(function)
     call = subject.example.copy()

@@ -58,6 +58,7 @@ def _export(subject: Subject, strict: bool) -> Export:
         runnable = program.module()
     except Exception as error:
         return Export(False, strict, fault(error, subject.project), lines=coverage.lines)
+    subject.exported |= not strict
     answers = () if strict else agreement(subject).answers(runnable, is_refusal)
     return Export(True, strict, None, answers, coverage.lines)
 

@@ -58,6 +58,8 @@ class Subject:
     backend: str = "inductor"
     folder: str | None = None
     """Where files of the run may lie; None for the system's."""
+    exported: bool = False
+    """Whether plain `torch.export` took it: then there is nothing for `draft_export` to list."""
     eager: Any = None
     """What `agreement.agreement` keeps here."""
     rig: Any = None
