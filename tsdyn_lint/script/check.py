@@ -14,6 +14,7 @@ from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.script.compiler import LIKELY, Compiler, Problem
 from tsdyn_lint.script.data import load
 from tsdyn_lint.script.messages import words
+from tsdyn_lint.torchdata.load import load as load_torch
 
 _SCRIPT = frozenset({Engine.SCRIPT})
 
@@ -24,7 +25,7 @@ def script_events(
     fail: Callable[[Entry, BaseException], None],
 ) -> list[Event]:
     """One event a problem. An internal error costs its entry point and is told to `fail`."""
-    compiler = Compiler(program, load(version))
+    compiler = Compiler(program, load(version), load_torch(version))
     found = [(module, list(entries(program, module))) for module in program.linted]
     for _, starts in found:
         for entry in starts:

@@ -37,6 +37,7 @@ from tsdyn_lint.script.pyvalues import (
     static_type,
 )
 from tsdyn_lint.script.sugar import MISSING, V
+from tsdyn_lint.torchdata.load import TorchData
 
 CERTAIN, LIKELY, POSSIBLE = 3, 2, 1
 _IGNORED = (
@@ -87,8 +88,8 @@ class Compiled:
 class Compiler:
     """Checks entry points of one program against one torch version."""
 
-    def __init__(self, program: Program, data: ScriptData) -> None:
-        self.program, self.data = program, data
+    def __init__(self, program: Program, data: ScriptData, torch: TorchData) -> None:
+        self.program, self.data, self.torch = program, data, torch
         self.builder = Builder(program, data)
         self.annotations = Annotations(program)
         self.problems: dict[tuple[str, int], Problem] = {}

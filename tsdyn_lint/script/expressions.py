@@ -924,6 +924,9 @@ class Expressions:
             value = self.compiler.builder.attribute(py, name)
             if isinstance(value, Fn):
                 return V(py=value)
+            if name == "apply" and "script" in self.compiler.torch.verdicts("torch.autograd.Function.apply"):
+                if any(b.endswith("autograd.Function") for b in self.compiler.program.outside_bases(py.cls)):
+                    return self.fail("autograd-function", node, name=self.source(node))
             enum = any(b.startswith("enum.") for b in self.compiler.program.outside_bases(py.cls))
             if isinstance(value, (Const, Seq, Map, Ten)) and not enum:
                 return V(py=value, word="global")

@@ -22,6 +22,7 @@ WORDS: dict[str, str] = {
     "schema": "no overload of `{name}` in TorchScript takes ({types}): {why}",
     "builtin-arguments": "`{name}` of {types} does not compile in TorchScript",
     "range": "`range` takes ints in TorchScript, and this is {type}",
+    "autograd-function": "TorchScript does not take `{name}` of an autograd function",
     "tensor-attribute": "TorchScript's Tensor has no `{name}`",
     "missing-attribute": "module `{cls}` as built here has no attribute `{name}`, and TorchScript compiles this line all the same",
     "maybe-attribute": "attribute `{name}` of `{cls}` is set on some paths of `__init__` only, and TorchScript compiles this line on all",
