@@ -271,3 +271,28 @@ def test_external_kernels_are_known_by_their_operator() -> None:
         "aten::_scaled_dot_product_flash_attention"
     )
     assert operator("torch.ops.mkldnn._linear_pointwise.default") == "mkldnn::_linear_pointwise"
+
+
+def test_a_gpus_profile_is_told_apart() -> None:
+    """Kernels are the device's, ranges of the host and copies are none, launches are what the runtime was asked."""
+    from types import SimpleNamespace
+
+    from torch.autograd import DeviceType
+
+    from tsdyn_lint.verify.measure.calls import Profiled, _device_kernels
+
+    def event(name: str, kind: Any, spent: float = 0.0, annotation: bool = False) -> Any:
+        span = SimpleNamespace(elapsed_us=lambda: spent)
+        return SimpleNamespace(name=name, device_type=kind, time_range=span, is_user_annotation=annotation)
+
+    found = Profiled()
+    gpu, cpu = DeviceType.CUDA, DeviceType.CPU
+    events = [
+        event("triton_poi_fused_add_0", gpu, 3.0), event("triton_poi_fused_add_0", gpu, 5.0),
+        event("sm90_gemm", gpu, 7.0), event("Memcpy DtoD", gpu, 9.0), event("## Call CompiledFxGraph x ##", gpu, 20.0),
+        event("step", gpu, 30.0, annotation=True), event("cudaLaunchKernel", cpu), event("cuLaunchKernelEx", cpu),
+        event("aten::addmm", cpu), event("cudaMemcpyAsync", cpu),
+    ]  # fmt: skip
+    _device_kernels(events, found)
+    assert found.kernels == {"triton_poi_fused_add_0": [3.0, 5.0], "sm90_gemm": [7.0]}
+    assert found.launches == 2

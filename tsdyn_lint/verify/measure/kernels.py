@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import torch
@@ -44,24 +45,15 @@ def probe(subject: Subject) -> Kernels:
 
 
 def _timed(scheduled: list[Scheduled], compiled: Profiled, made: Rig) -> list[Kernel]:
-    """The schedule's entries with the times of the profile: by a kernel's name, or an operator's n-th call."""
-    seen: dict[str, int] = {}
-    counts: dict[str, int] = {}
-    for entry in scheduled:
-        if entry.kind == EXTERNAL:
-            counts[operator(entry.name)] = counts.get(operator(entry.name), 0) + 1
-    kernels = []
-    for entry in scheduled:
-        if entry.kind == EXTERNAL:
-            name = operator(entry.name)
-            times = compiled.operators.get(name, [])
-            place, every = seen.get(name, 0), counts[name]
-            seen[name] = place + 1
-            own = times[place::every] if len(times) % every == 0 else times
-        else:
-            own = compiled.kernels.get(entry.name, [])
-        time = typical(own, made.device == "cuda") if own else None
-        gbps = entry.bytes / time / 1e3 if time and entry.bytes and made.device == "cuda" else None
+    """The schedule's entries with the times of the profile: of those of one name, the n-th has the n-th of a call."""
+    names = [operator(entry.name) if entry.kind == EXTERNAL else entry.name for entry in scheduled]
+    on_gpu, counts, seen, kernels = made.device == "cuda", Counter(names), Counter[str](), []
+    for name, entry in zip(names, scheduled, strict=True):
+        times = (compiled.operators if entry.kind == EXTERNAL else compiled.kernels).get(name, [])
+        own = times[seen[name] :: counts[name]] if len(times) % counts[name] == 0 else times
+        seen[name] += 1
+        time = typical(own, on_gpu) if own else None
+        gbps = entry.bytes / time / 1e3 if time and entry.bytes and on_gpu else None
         kernels.append(Kernel(entry.name, entry.ops, time, entry.bytes, entry.kind, entry.lines, entry.graph, gbps))
     return kernels
 
