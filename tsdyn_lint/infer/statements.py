@@ -439,6 +439,8 @@ class Statements(Expressions):
         # no variable says which capture it belongs to: what follows has the values that Dynamo sees
         followed = [end for end in ends if Engine.DYNAMO in end[0]] or ends
         frame.env.vars = joined(variables for _, variables in followed) or before
+        if ends:  # `if torch.compiler.is_compiling(): return ...` leaves the rest to the other captures
+            frame.engines = frozenset[Engine]().union(*(engines for engines, _ in ends))
         return bool(ends)
 
     # --- loops
