@@ -11,6 +11,7 @@ from tsdyn_lint.infer.entries import Entry, captures, entries
 from tsdyn_lint.infer.events import Event, Step
 from tsdyn_lint.resolve import Program
 from tsdyn_lint.rulebook import RuleBook
+from tsdyn_lint.script import types
 from tsdyn_lint.script.compiler import LIKELY, Compiler, Problem
 from tsdyn_lint.script.data import load
 from tsdyn_lint.script.messages import words
@@ -25,7 +26,15 @@ def script_events(
     fail: Callable[[Entry, BaseException], None],
 ) -> list[Event]:
     """One event a problem. An internal error costs its entry point and is told to `fail`."""
-    compiler = Compiler(program, load(version), load_torch(version))
+    data = load(version)
+    try:
+        return list(map(_event, _problems(Compiler(program, data, load_torch(version)), program, fail)))
+    finally:
+        data.forget()
+        types.forget()
+
+
+def _problems(compiler: Compiler, program: Program, fail: Callable[[Entry, BaseException], None]) -> Iterable[Problem]:
     found = [(module, list(entries(program, module))) for module in program.linted]
     for _, starts in found:
         for entry in starts:
@@ -47,7 +56,7 @@ def script_events(
                     compiler.check_function(entry.function)
             except (Exception, RecursionError) as error:
                 fail(entry, error)
-    return [_event(problem) for problem in compiler.settled()]
+    return compiler.settled()
 
 
 def _event(problem: Problem) -> Event:

@@ -101,6 +101,11 @@ class ScriptData:
             found = self._calls[key] = choose(self.overloads(operator), list(positional), dict(keywords))
         return found
 
+    def forget(self) -> None:
+        """Lets go of the answers, whose types may hold classes of the program that was checked."""
+        self._calls.clear()
+        self._expressions.clear()
+
 
 @cache
 def parsed(texts: tuple[str, ...]) -> tuple[s.Schema, ...]:
@@ -118,9 +123,9 @@ def choose(schemas: tuple[s.Schema, ...], positional: list[t.Type], keywords: di
             try:
                 results.append(s.match(schema, positional, keywords, implicit))
             except s.Mismatch as mismatch:
-                failure = failure or mismatch
+                failure = failure or mismatch.with_traceback(None)  # kept with the answer; its frames are not
                 if implicit and len(schemas) == 1:
-                    failure = mismatch
+                    failure = mismatch.with_traceback(None)
                 continue
             if not unknown:
                 return results[0]

@@ -6,27 +6,29 @@ from collections.abc import Iterable
 from typing import Any
 
 _interned: dict[tuple[Any, ...], Type] = {}
+_of_program: dict[tuple[Any, ...], Type] = {}
+"""Those that hold a class of the program that is checked."""
 
 
 class Type:
     """One type. `kind` names the constructor, `args` its element types, `extra` what tells nominal types apart."""
 
-    __slots__ = ("kind", "args", "extra")
+    __slots__ = ("kind", "args", "extra", "nominal")
     kind: str
     args: tuple[Type, ...]
     extra: Any
+    nominal: bool
 
     def __new__(cls, kind: str, args: tuple[Type, ...] = (), extra: Any = None) -> Type:
-        if kind == "Module":  # these hold instances: not kept for ever
-            fresh = object.__new__(cls)
-            fresh.kind, fresh.args, fresh.extra = kind, args, extra
-            return fresh
+        nominal = kind in ("Class", "Enum", "Interface", "Module") or any(a.nominal for a in args)
+        table = _of_program if nominal else _interned
         key = (kind, args, extra)
-        found = _interned.get(key)
+        found = None if kind == "Module" else table.get(key)
         if found is None:
             found = object.__new__(cls)
-            found.kind, found.args, found.extra = kind, args, extra
-            _interned[key] = found
+            found.kind, found.args, found.extra, found.nominal = kind, args, extra, nominal
+            if kind != "Module":  # these hold instances, and each is its own
+                table[key] = found
         return found
 
     def __str__(self) -> str:
@@ -43,6 +45,11 @@ class Type:
 
     def __repr__(self) -> str:
         return f"<{self}>"
+
+
+def forget() -> None:
+    """Lets go of the types that hold classes of a program, when that has been checked."""
+    _of_program.clear()
 
 
 TENSOR = Type("Tensor")
