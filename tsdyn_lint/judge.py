@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,9 @@ _POOL_BYTES = 160_000
 """Less source than this (about 4,000 lines) is judged sooner than a process pool starts."""
 _CHUNK_BYTES = 6_000_000
 """No more source than this in one analysis, whose syntax trees stay in memory till its end."""
+
+_GARBAGE = 500_000
+"""More objects than this made since the last collection are what an earlier analysis left in this process."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +140,8 @@ def _judge_chunk(chunk: list[Source], settings: Settings, rulebook: RuleBook) ->
     """One analysis; where it fails, one for each file, so that only the file at fault goes without."""
     from tsdyn_lint.pipeline import analyse
 
+    if gc.get_count()[0] > _GARBAGE and not gc.isenabled():
+        gc.collect()
     try:
         analysis = analyse(chunk, settings, rulebook)
         return Judgement(analysis.findings, dict(analysis.dependencies), analysis.missing)

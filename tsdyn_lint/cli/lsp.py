@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import click
 
 
@@ -12,5 +14,6 @@ def command() -> int:
         from tsdyn_lint.lsp import make_server
     except ImportError:
         raise click.UsageError("lsp needs pygls: pip install 'tsdyn-lint[lsp]'") from None
+    gc.enable()
     make_server().start_io()
     return 0

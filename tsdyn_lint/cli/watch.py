@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,7 @@ def watch(paths: tuple[Path, ...], once: Callable[[], int]) -> int:
     def matters(change: object, path: str) -> bool:
         return path.endswith((".py", ".ipynb", ".toml", ".md"))
 
+    gc.enable()
     code = once()
     for _ in changes(*paths, watch_filter=matters, raise_interrupt=False):
         click.clear()
