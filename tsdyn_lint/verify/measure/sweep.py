@@ -18,7 +18,7 @@ def probe(subject: Subject) -> Sweep | None:
     if not subject.about.get("varies"):
         return None
     made = rig(subject)
-    calls = [call for call in runnable(subject)[1:] if call.sized][:MOST]
+    calls = [call for call in runnable(subject)[0][1:] if call.sized][:MOST]
     found = []
     with made.conditions(), Tap(subject.project) as tap:
         compiled = made.compile()

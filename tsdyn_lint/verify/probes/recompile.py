@@ -34,8 +34,7 @@ def probe(subject: Subject) -> Recompiles:
     hits, error = 0, None
     graphs = Graphs(subject.project)
     answers: list[Answer] = []
-    calls = runnable(subject)
-    eager = results(subject.fresh(), calls)
+    calls, eager = runnable(subject)
     with clean(), Tap(subject.project) as tap:
         compiled = torch.compile(uncompiled(subject.fresh()), backend=graphs)
         for call, want in zip(calls, eager, strict=True):
@@ -57,11 +56,13 @@ def probe(subject: Subject) -> Recompiles:
     return Recompiles(error is None, tuple(labels), tuple(recompiles), tuple(after), hits, tuple(answers), limit, error)
 
 
-def runnable(subject: Subject) -> list[Call]:
-    """The example and the calls of the sweep that eager takes: the others say nothing of guards."""
-    function = subject.fresh()
-    attempt(function, subject.example, 0)
-    return [subject.example, *(call for call in subject.sweep if attempt(function, call, 0)[0])]
+def runnable(subject: Subject) -> tuple[list[Call], list[Result]]:
+    """The example and the calls of the sweep that eager takes, with its results: the others say nothing of guards."""
+    calls = [subject.example, *subject.sweep]
+    told = results(subject.fresh(), calls)
+    kept = [call for call, result in zip(calls, told, strict=True) if call is subject.example or result[0]]
+    # a call that failed half-way may have left its mark on what the later ones gave
+    return kept, told if len(kept) == len(calls) else results(subject.fresh(), kept)
 
 
 def results(function: Any, calls: list[Call]) -> list[Result]:
