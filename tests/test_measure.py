@@ -50,7 +50,7 @@ JOBS = {
 @pytest.fixture(scope="module")
 def ran() -> dict[str, dict[str, Any]]:
     """What the probes saw of each fixture, as dataclasses."""
-    with Workers() as workers:
+    with Workers(compiling=True) as workers:
         results: dict[int, Result] = dict(workers.run(JOBS.values()))
     found = {}
     for index, name in enumerate(JOBS):

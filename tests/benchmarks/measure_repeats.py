@@ -38,7 +38,7 @@ def main() -> None:
     """Run, and print as it goes."""
     count = int(sys.argv[1]) if sys.argv[1:] else 20
     found: dict[str, list[Ratio]] = {name: [] for name in sys.argv[2:] or DEFAULT}
-    with Workers() as workers:
+    with Workers(compiling=True) as workers:
         for _ in range(count):
             for name, ratios in found.items():
                 _, result = next(iter(workers.run([job(name)])))

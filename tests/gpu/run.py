@@ -132,7 +132,7 @@ def measured(device: str) -> list[dict[str, Any]]:
     """Everything that is measured of each model in `fixtures/measure`, one after the other; one package, the first."""
     reports = []
     targets, subjects = subjects_in("fixtures/measure")
-    with Workers() as workers:
+    with Workers(compiling=True) as workers:
         for target, subject in zip(targets, subjects, strict=True):
             measuring = Measuring("measure" if reports else "aot", "inductor", 100_000)
             _, confirmed = next(iter(workers.run([Job(subject, tuple(OBSERVATIONS), device=device)])))

@@ -86,7 +86,7 @@ def verify(groups: Sequence[Group], findings: Sequence[Finding], options: Option
     reports: list[dict[str, Any]] = []
     by_file = {str(source.path): group for group in groups for source in group.sources}
     try:
-        with Workers(options.jobs) as workers:
+        with Workers(options.jobs, compiling=_compiles(groups, options)) as workers:
             for group in groups:
                 mine = [finding for finding in findings if by_file.get(finding.filename) is group]
                 found, told = _verify_group(group, mine, options, workers)
@@ -96,6 +96,12 @@ def verify(groups: Sequence[Group], findings: Sequence[Finding], options: Option
         raise NoTorch(f"--verify: no worker could be started: {problem}") from problem
     done += [finding for finding in findings if finding.filename not in by_file]
     return Verified(sorted(done, key=lambda finding: finding.sort_key), reports)
+
+
+def _compiles(groups: Sequence[Group], options: Options) -> bool:
+    """Whether anything may be measured."""
+    tables = [table for group in groups for table in group.settings.verify.get("targets", ())]
+    return options.stage != "confirm" or any("budget" in table or "budgets" in table for table in tables)
 
 
 def _verify_group(

@@ -93,11 +93,13 @@ class Progress:
 class Workers:
     """Context manager: the processes that run jobs, started once for as many runs as needed.
 
-    Raises RuntimeError where no worker can start, torch missing for instance.
+    `compiling`: some of them will use Inductor. Raises RuntimeError where no worker can start, torch missing for
+    instance.
     """
 
-    def __init__(self, parallel: int = 1, fork: bool | None = None) -> None:
+    def __init__(self, parallel: int = 1, fork: bool | None = None, compiling: bool = False) -> None:
         self._parallel = parallel
+        self._compiling = compiling
         self._fork = can_fork() if fork is None else fork
         self._numbers = itertools.count()
 
@@ -105,8 +107,9 @@ class Workers:
         from tsdyn_lint.verify.alone import Alone
 
         self._folder = tempfile.TemporaryDirectory(prefix="tsdyn-verify-", ignore_cleanup_errors=True)
-        road = Forked if self._fork else Alone
-        self._pool = road(self._parallel, self._folder.name).__enter__()
+        folder = self._folder.name
+        road = Forked(self._parallel, folder, self._compiling) if self._fork else Alone(self._parallel, folder)
+        self._pool = road.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -230,14 +233,15 @@ def describe(end: dict[str, Any]) -> str | None:
 class Forked:
     """The template process; started once for all jobs, and once more if something kills it."""
 
-    def __init__(self, parallel: int, folder: str) -> None:
-        self._parallel, self._folder = parallel, folder
+    def __init__(self, parallel: int, folder: str, compiling: bool) -> None:
+        self._arguments = [str(parallel), *(["compiling"] if compiling else [])]
+        self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Forked:
         self._errors = open(os.path.join(self._folder, "template.log"), "wb")
         self._process = subprocess.Popen(
-            command(str(self._parallel)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
+            command(*self._arguments), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
             env=environment(), start_new_session=True,
         )  # fmt: skip
         if "ready" not in self.receive():

@@ -6,6 +6,7 @@ Lines of JSON on standard input are jobs; lines on standard output are what happ
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -18,7 +19,7 @@ from typing import Any
 Emit = Callable[[dict[str, Any]], None]
 
 
-def preload() -> None:
+def preload(compiling: bool = False) -> None:
     """Import all of torch that probes use, by running each once, so that a forked child starts warm.
 
     CUDA is never touched here: a process forked after CUDA was initialised cannot use it.
@@ -33,8 +34,18 @@ def preload() -> None:
     subject = Subject(torch.nn.Identity, Call((torch.ones(1),)), Project(()))
     for name in PROBES:
         load(name)(subject)
+    if compiling:
+        _prepare_compiles()
     if torch.cuda.is_initialized():
         raise RuntimeError("CUDA was initialised before a fork")
+
+
+def _prepare_compiles() -> None:
+    """Import Inductor, and have it look at the processor: each child would run a dozen processes to do so again."""
+    with contextlib.suppress(Exception):  # a child that compiles will tell what is missing
+        from torch._inductor.cpu_vec_isa import pick_vec_isa
+
+        pick_vec_isa()
 
 
 def run_job(job: dict[str, Any], emit: Emit) -> None:
@@ -155,7 +166,7 @@ def run_alone() -> None:
 
 
 def main() -> None:
-    """`alone` as first argument runs one job; else this is the template."""
+    """`alone` as first argument runs one job; else this is the template, which runs so many at once."""
     sys.path[:] = [entry for entry in sys.path if entry not in ("", os.getcwd())]
     if sys.argv[1:2] == ["alone"]:
         run_alone()
@@ -164,7 +175,7 @@ def main() -> None:
 
     answers = os.dup(1)
     os.dup2(2, 1)
-    preload()
+    preload("compiling" in sys.argv)
     gc.collect()
     gc.freeze()  # a child's collections then leave the shared pages alone
     Template(writer(answers), int(sys.argv[1]), chosen_device).serve()
