@@ -131,7 +131,7 @@ class Annotations:
             return plain
         generic = _GENERIC.get(dotted)
         if dotted in ("list", "tuple"):
-            return t.UNKNOWN  # read, and fit for little
+            return t.Type(dotted)  # read, and fit for little
         if generic in ("List", "Dict", "Tuple", "Optional"):
             raise Refused(f"`{dotted.rpartition('.')[2]}` without the types it holds", node)
         if dotted == "torch.Size":
@@ -172,6 +172,8 @@ class Annotations:
         if kind == "Tuple" and any(isinstance(p, cst.Ellipsis) for p in parts):
             raise Refused("a tuple of any length (`...`)", node)
         kinds = [self.read(p, module) for p in parts]
+        if kind != "Final" and any(k.kind in ("list", "tuple") for k in kinds):
+            raise Refused("`list` or `tuple` without the types it holds", node)
         if kind == "List" and kinds:
             return t.List(kinds[0])
         if kind == "Dict" and len(kinds) == 2:

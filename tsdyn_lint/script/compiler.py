@@ -330,7 +330,8 @@ class Compiler:
         if found is None or not found.drops or ("decorated-name", id(found.node)) in self.problems:
             return
         facts = {"name": function.name, "decorator": found.name}
-        self.report("dropped-decorator", found.node, function.header_piece, function, LIKELY, **facts)
+        confidence = POSSIBLE if found.grad_mode else LIKELY
+        self.report("dropped-decorator", found.node, function.header_piece, function, confidence, **facts)
 
     def _replaced(self, function: Function, decorator: Function, nested: cst.FunctionDef) -> Compiled:
         """A function that a decorator replaces: the nested one is compiled, of which only the signature is judged."""
@@ -338,6 +339,10 @@ class Compiler:
         if isinstance(star, cst.Param) or nested.params.star_kwarg is not None:
             what = f"*{star.name.value}" if isinstance(star, cst.Param) else "**"
             self.report("variadic", nested.name, decorator.body[1], decorator, what=what, name=nested.name.value)
+        elif function.cls is not None and isinstance(function.node, cst.FunctionDef):
+            why = f"`{decorator.name}` puts a function in its place whose `self` is no module to it"
+            name, piece = function.node.name, function.header_piece
+            self.report("uncompilable-function", name, piece, function, name=function.name, why=why)
         return Compiled(function, s.Schema((), t.UNKNOWN), done=True, refused=True)
 
     def declared(self, function: Function) -> Compiled | None:
@@ -353,8 +358,13 @@ class Compiler:
         node = function.node
         params = node.params
         piece = function.header_piece
+        at: cst.CSTNode
         refused = False
         keyword_defaults = any(p.default is not None for p in params.kwonly_params)
+        if params.posonly_params:
+            at = node.name if isinstance(node, cst.FunctionDef) else node
+            self.report("variadic", at, piece, function, what="positional-only parameters (`/`)", name=function.name)
+            refused = True
         if isinstance(params.star_arg, cst.Param) or params.star_kwarg is not None or keyword_defaults:
             what = (
                 f"*{params.star_arg.name.value}"
@@ -363,7 +373,7 @@ class Compiler:
                 if params.star_kwarg is not None
                 else "keyword-only parameters with defaults"
             )
-            at: cst.CSTNode = node.name if isinstance(node, cst.FunctionDef) else node
+            at = node.name if isinstance(node, cst.FunctionDef) else node
             self.report("variadic", at, piece, function, what=what, name=function.name)
             refused = True
         args: list[s.Arg] = []
@@ -373,7 +383,9 @@ class Compiler:
         bound = inst is not None or function.is_class_method or function.cls is not None
         if function.is_static:
             bound = False
-        comment = self._type_comment(function)
+        comment = self._comment_types(
+            function, len(positional) + len(params.kwonly_params) - (bound and bool(positional))
+        )
         for number, param in enumerate([*positional, *params.kwonly_params]):
             if number == 0 and bound and positional:
                 continue
@@ -387,8 +399,8 @@ class Compiler:
                     kind = t.UNKNOWN
                     refused = True
                 self._check_default(param, kind, function, piece)
-            elif comment:
-                kind = t.UNKNOWN
+            elif comment is not None:
+                kind = comment[0][len(args)]
             else:
                 untyped.add(name)
                 self._check_untyped_default(param, function, piece)
@@ -399,28 +411,44 @@ class Compiler:
         if isinstance(node, cst.FunctionDef) and node.returns is not None:
             try:
                 result = self.annotations.read(node.returns.annotation, function.module)
+                if result.kind in ("list", "tuple"):
+                    raise Refused(f"`{result}` without the types it holds", node.returns.annotation)
             except Refused as refusal:
                 self.report(
                     "annotation", node.returns.annotation, piece, function, reason=refusal.reason, name="return"
                 )
                 result = t.UNKNOWN
                 refused = True
-        elif comment:
-            result = t.UNKNOWN
+        elif comment is not None:
+            result = comment[1]
         if any(d in _NOT_COMPILED for d in function.decorator_names):
             result = t.UNKNOWN
         schema = s.Schema(tuple(args), t.UNKNOWN if refused else result)
         return Compiled(function, schema, frozenset(untyped), frozenset(none_defaults), refused=refused)
 
-    def _type_comment(self, function: Function) -> bool:
-        """Whether a `# type: (Tensor) -> Tensor` comment types the function; its types are not read."""
-        node = function.node
-        if not isinstance(node, cst.FunctionDef) or not isinstance(node.body, cst.IndentedBlock):
-            return False
-        lines = [node.body.header.comment]
-        for first in (node.body.body[:1], function.body[0][:1]):
-            lines += [line.comment for statement in first for line in getattr(statement, "leading_lines", ())]
-        return any(c is not None and c.value.lstrip("# ").startswith("type: (") for c in lines)
+    def _comment_types(self, function: Function, count: int) -> tuple[list[t.Type], t.Type] | None:
+        """The types of `count` parameters and of the result in a `# type: (Tensor) -> Tensor` comment."""
+        text = _type_comment(function)
+        if text is None:
+            return None
+        at = function.node.name if isinstance(function.node, cst.FunctionDef) else function.node
+        unread = [t.UNKNOWN] * count, t.UNKNOWN
+        given, _, result = text.partition("->")
+        try:
+            tuple_, returned = cst.parse_expression(f"({given.strip()[1:-1]},)"), cst.parse_expression(result.strip())
+        except cst.ParserSyntaxError:
+            return unread
+        if not isinstance(tuple_, cst.Tuple) or any(isinstance(e.value, cst.Ellipsis) for e in tuple_.elements):
+            return unread
+        try:
+            kinds = [self.annotations.read(e.value, function.module) for e in tuple_.elements]
+            if len(kinds) != count:
+                raise Refused(f"{len(kinds)} types for {count} parameters", at)
+            return kinds, self.annotations.read(returned, function.module)
+        except Refused as refusal:
+            reason, piece = refusal.reason, function.header_piece
+            self.report("annotation", at, piece, function, reason=reason, name="the type comment")
+            return unread
 
     def _check_default(self, param: cst.Param, wanted: t.Type, function: Function, piece: Piece) -> None:
         """The default of an annotated parameter."""
@@ -772,6 +800,20 @@ class Compiler:
         return ("missing-attribute", {"name": name, "cls": inst.name, "why": "", "inst": inst})
 
 
+def _type_comment(function: Function) -> str | None:
+    """What follows `# type:` under the header."""
+    node = function.node
+    if not isinstance(node, cst.FunctionDef) or not isinstance(node.body, cst.IndentedBlock):
+        return None
+    lines = [node.body.header.comment]
+    for first in (node.body.body[:1], function.body[0][:1]):
+        lines += [line.comment for statement in first for line in getattr(statement, "leading_lines", ())]
+    for comment in lines:
+        if comment is not None and comment.value.lstrip("# ").startswith("type: ("):
+            return comment.value.partition("type:")[2]
+    return None
+
+
 _DEFAULTS = {
     t.INT: {t.INT, t.BOOL},
     t.BOOL: {t.INT, t.BOOL},
@@ -788,7 +830,7 @@ def _may_default(kind: t.Type, wanted: t.Type) -> bool:
         return True
     if wanted.kind in ("Optional", "Union"):
         return (kind is t.NONE and t.accepts_none(wanted)) or any(_may_default(kind, part) for part in wanted.args)
-    if wanted.kind in ("List", "Dict", "Tuple") and wanted.extra is None:
+    if wanted.kind in ("List", "Dict", "Tuple", "list", "tuple") and wanted.extra is None:
         return False
     allowed = _DEFAULTS.get(wanted)
     return allowed is None or kind in allowed

@@ -29,14 +29,14 @@ _AUTOCAST_NAMES = frozenset({"collections", "functools", "warnings", "torch", "n
 class Wrapping:
     """A decorator made with `functools.wraps`. `knows`: whether a global name is found where the wrapper is written.
 
-    `drops`: compiled without the wrapper, the function does something else.
+    `drops`: compiled without the wrapper, the function gives something else; a grad mode changes no values.
     """
 
     node: cst.BaseExpression
     name: str
     knows: Callable[[str], bool]
     drops: bool
-    torch: bool
+    grad_mode: bool = False
 
 
 def wrapping(program: Program, function: Function) -> Wrapping | None:
@@ -47,10 +47,12 @@ def wrapping(program: Program, function: Function) -> Wrapping | None:
         if dotted in _GRAD_MODES:
             return Wrapping(decorator, dotted, _has(_GRAD_MODE_NAMES), not dotted.endswith("enable_grad"), True)
         if dotted in _AUTOCASTS or dotted in _CUSTOM_FORWARDS:
-            return Wrapping(decorator, dotted, _has(_AUTOCAST_NAMES), dotted in _AUTOCASTS, True)
+            return Wrapping(decorator, dotted, _has(_AUTOCAST_NAMES), dotted in _AUTOCASTS)
         made = program.resolve(called, function.module)
-        if isinstance(made, Function) and any(_is_wraps(d, made) for n in _nested(made) for d in n.decorators):
-            return Wrapping(decorator, made.name, _defines(program, made), True, False)
+        if isinstance(made, Function):
+            for nested in _nested(made):
+                if any(_is_wraps(d, made) for d in nested.decorators):
+                    return Wrapping(decorator, made.name, _defines(program, made), not _passes_on(nested))
     return None
 
 
@@ -81,6 +83,21 @@ def _nested(function: Function) -> Iterator[cst.FunctionDef]:
         if isinstance(node, cst.FunctionDef):
             yield node
             todo += node.body.body
+
+
+def _passes_on(wrapper: cst.FunctionDef) -> bool:
+    """Whether all that a wrapper does is to return what a call gives."""
+    match [s for s in wrapper.body.body if not _is_docstring(s)]:
+        case [cst.SimpleStatementLine(body=[cst.Return(value=cst.Call())])]:
+            return True
+    return False
+
+
+def _is_docstring(statement: cst.CSTNode) -> bool:
+    match statement:
+        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.SimpleString() | cst.ConcatenatedString())]):
+            return True
+    return False
 
 
 def _is_wraps(decorator: cst.Decorator, made: Function) -> bool:

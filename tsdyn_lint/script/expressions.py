@@ -203,7 +203,7 @@ class Expressions:
             head, _, tail = value.dotted.rpartition(".")
             if head == "math" and tail in _MATH:
                 return V(py=Const(0.0), word="global")
-            return V(py=value)
+            return V(py=value, word="global" if head == "torch" and tail in self.data.dtypes else "")
         if isinstance(value, (Const, Seq, Map, Ten)):
             return V(py=value, word="global")
         if isinstance(value, Obj):
@@ -992,7 +992,7 @@ class Expressions:
             if name in ("real", "imag"):
                 return UNKNOWN
             return self.fail("value-attribute", node, LIKELY if owner.soft else CERTAIN, name=name, type=str(kind))
-        if kind.kind == "Tuple" and not t.has_unknown(kind):
+        if kind.kind in ("Tuple", "list", "tuple") and not t.has_unknown(kind):
             return self.fail("value-attribute", node, LIKELY if owner.soft else CERTAIN, name=name, type=str(kind))
         if kind is t.DEVICE:
             return V({"type": t.STR, "index": t.Optional(t.INT)}.get(name, t.UNKNOWN))
@@ -1055,7 +1055,7 @@ class Expressions:
             if t.has_unknown(kind):
                 return UNKNOWN
             return self.fail("optional", node, LIKELY if owner.soft else CERTAIN, type=str(kind), op="[...]")
-        if kind in (t.INT, t.FLOAT, t.BOOL, t.NUMBER):
+        if kind in (t.INT, t.FLOAT, t.BOOL, t.NUMBER) or kind.kind in ("list", "tuple"):
             return self.fail("subscript", node, LIKELY if owner.soft else CERTAIN, type=str(kind))
         return UNKNOWN
 

@@ -148,6 +148,8 @@ def is_subtype(sub: Type, sup: Type) -> bool:
         return all(any(is_subtype(m, s) for s in sup.args) for m in members)
     if sup is NUMBER:
         return sub in (INT, FLOAT, COMPLEX)
+    if kind in ("list", "tuple"):
+        return sub.kind == kind.capitalize()
     if kind == "Interface":
         return True  # by its methods, which are not compared here
     if sub.kind != kind:
