@@ -16,6 +16,7 @@ from tsdyn_lint.script import types as t
 from tsdyn_lint.script.annotations import Annotations, Refused
 from tsdyn_lint.script.data import ScriptData
 from tsdyn_lint.script.decorators import Wrapping, replacement, wrapping
+from tsdyn_lint.script.init_frames import Frame
 from tsdyn_lint.script.instance import Builder
 from tsdyn_lint.script.pyvalues import (
     CONST_TYPES,
@@ -469,8 +470,6 @@ class Compiler:
 
     def _default_type(self, node: cst.BaseExpression, module: Module) -> t.Type | None:
         """The type of a default value where it is plain to see."""
-        from tsdyn_lint.script.instance import Frame
-
         value = self.builder.eval(node, Frame(None, module))
         if isinstance(value, Const):
             return CONST_TYPES.get(type(value.value))
