@@ -66,6 +66,11 @@ class Refused(Exception):
         self.reason, self.node = reason, node
 
 
+def is_interface(cls: Class) -> bool:
+    """Whether the class only declares methods for TorchScript's types."""
+    return any(cls.module.dotted(d.decorator) == "torch.jit.interface" for d in cls.node.decorators)
+
+
 class Annotations:
     """Reads annotations of one program's modules."""
 
@@ -86,7 +91,7 @@ class Annotations:
             raise Refused("`...` in an annotation", node)
         if isinstance(node, (cst.Name, cst.Attribute)):
             return self._named(node, module)
-        return t.UNKNOWN
+        raise Refused("an expression that is no type", node)
 
     def _string(self, node: Any, module: Module) -> t.Type:
         try:
@@ -144,7 +149,7 @@ class Annotations:
 
     def _class(self, cls: Class, node: cst.BaseExpression) -> t.Type:
         outside = self.program.outside_bases(cls)
-        if any(cls.module.dotted(d.decorator) == "torch.jit.interface" for d in cls.node.decorators):
+        if is_interface(cls):
             return t.Type("Interface", (), cls)
         if self.program.is_nn_module(cls):
             raise Refused(f"an nn.Module ('{cls.name}') is no TorchScript type", node)

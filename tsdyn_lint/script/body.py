@@ -116,7 +116,7 @@ class Body(Expressions):
 
     def _fall_off(self) -> None:
         if self.declared is not t.NOTHING:
-            if self.returned is not t.NOTHING and not t.accepts_none(self.declared):
+            if self.declared is not t.NONE and (self.returned is t.NOTHING or not t.accepts_none(self.declared)):
                 node = self.function.node
                 at = node.name if isinstance(node, cst.FunctionDef) else node
                 self.compiler.report("fall-off", at, self.function.header_piece, self.function, type=str(self.declared))
@@ -203,8 +203,8 @@ class Body(Expressions):
             return value.items
         kind = value.type
         if kind is None:
-            if isinstance(value.py, Inst) and value.py.children is not None:
-                return self.compiler.children(value.py)
+            if isinstance(value.py, Inst):
+                self.fail("unpack", node, what="not a tuple", type=self.describe(value), count=str(count))
             return None
         if kind is t.UNKNOWN:
             return None

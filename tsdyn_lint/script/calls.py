@@ -305,9 +305,16 @@ def call_module(body: Body, node: cst.CSTNode, inst: Inst, args: list[V], keywor
     if "error" in entry:
         return body.fail("torch-module", node, name=inst.name, why=entry["error"])
     texts = entry.get("forward")
-    if not texts or not complete:
+    if not texts or not complete or _flag(inst, entry, "return_indices"):
         return UNKNOWN
     return _match_torch(body, node, parsed(tuple(texts)), args, keywords, inst.name)
+
+
+def _flag(inst: Inst, entry: dict[str, Any], name: str) -> bool:
+    """Whether a module was made with a flag that may be set."""
+    names = entry.get("parameters", ())
+    value = inst.args.get(name, inst.args.get(names.index(name)) if name in names else None)
+    return value is not None and not (isinstance(value, Const) and not value.value)
 
 
 def _sequential(body: Body, node: cst.CSTNode, inst: Inst, args: list[V], keywords: dict[str, V], complete: bool) -> V:

@@ -12,6 +12,7 @@ from tsdyn_lint.infer.events import Event, Step
 from tsdyn_lint.resolve import Program
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.script import types
+from tsdyn_lint.script.annotations import is_interface
 from tsdyn_lint.script.compiler import LIKELY, Compiler, Problem
 from tsdyn_lint.script.data import load
 from tsdyn_lint.script.messages import words
@@ -35,7 +36,7 @@ def script_events(
 
 
 def _problems(compiler: Compiler, program: Program, fail: Callable[[Entry, BaseException], None]) -> Iterable[Problem]:
-    found = [(module, list(entries(program, module))) for module in program.linted]
+    found = [(module, [e for e in entries(program, module) if not _declares(e)]) for module in program.linted]
     for _, starts in found:
         for entry in starts:
             if entry.cls is not None:
@@ -57,6 +58,11 @@ def _problems(compiler: Compiler, program: Program, fail: Callable[[Entry, BaseE
             except (Exception, RecursionError) as error:
                 fail(entry, error)
     return compiler.settled()
+
+
+def _declares(entry: Entry) -> bool:
+    """Whether an entry point has no body that could run."""
+    return entry.cls is not None and is_interface(entry.cls)
 
 
 def _event(problem: Problem) -> Event:

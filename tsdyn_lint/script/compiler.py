@@ -361,6 +361,11 @@ class Compiler:
         piece = function.header_piece
         at: cst.CSTNode
         refused = False
+        if function.is_static and function.name == "forward" and inst is not None and positional_names(params):
+            at = node.name if isinstance(node, cst.FunctionDef) else node
+            why = f"compiled as a method, where `{positional_names(params)[0]}` is the module"
+            self.report("uncompilable-function", at, piece, function, name="a static forward", why=why)
+            refused = True
         keyword_defaults = any(p.default is not None for p in params.kwonly_params)
         if params.posonly_params:
             at = node.name if isinstance(node, cst.FunctionDef) else node
@@ -412,7 +417,7 @@ class Compiler:
         if isinstance(node, cst.FunctionDef) and node.returns is not None:
             try:
                 result = self.annotations.read(node.returns.annotation, function.module)
-                if result.kind in ("list", "tuple"):
+                if result.kind == "list":
                     raise Refused(f"`{result}` without the types it holds", node.returns.annotation)
             except Refused as refusal:
                 self.report(
@@ -811,6 +816,10 @@ def _type_comment(function: Function) -> str | None:
         if comment is not None and comment.value.lstrip("# ").startswith("type: ("):
             return comment.value.partition("type:")[2]
     return None
+
+
+def positional_names(params: cst.Parameters) -> list[str]:
+    return [p.name.value for p in (*params.posonly_params, *params.params)]
 
 
 _DEFAULTS = {

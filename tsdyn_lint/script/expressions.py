@@ -207,7 +207,7 @@ class Expressions:
         if isinstance(value, (Const, Seq, Map, Ten)):
             return V(py=value, word="global")
         if isinstance(value, Obj):
-            return V(py=value, word="global")
+            return UNKNOWN if value.name == "method" else V(py=value, word="global")
         if isinstance(value, Lam):
             return V(py=value, word="lambda", error=self.compiler.value(value).error)
         if isinstance(value, Unk):
@@ -427,9 +427,11 @@ class Expressions:
         if value.items is not None:
             return value.items
         kind = value.type
+        if value.word == "range" or isinstance(value.py, Inst):
+            self.fail("unpack", node, what="not a tuple", type=self.describe(value), count="")
+            return None
         if kind is None:
-            items = self.static_items(value)
-            return items
+            return self.static_items(value)
         if kind.kind == "Tuple":
             return [V(a) for a in kind.args]
         if kind is t.UNKNOWN:
@@ -741,7 +743,9 @@ class Expressions:
                 continue
             kind = self._tested_type(option, node)
             if kind is None:
+                text = self.source(option)
                 self.undecided = True
+                self.fail("annotation", node, reason=f"unknown type name '{text}'", name="isinstance")
                 return None, _NO, _NO
             kinds.append(kind)
         unseen = [m for m in modules if not self.compiler.module_types(m)]
@@ -823,8 +827,11 @@ class Expressions:
             return t.TENSOR if dotted != "torch.nn.Parameter" else t.UNKNOWN
         if dotted in ("int", "float", "bool", "str", "complex"):
             return {"int": t.INT, "float": t.FLOAT, "bool": t.BOOL, "str": t.STR, "complex": t.COMPLEX}[dotted]
-        if isinstance(node, cst.Name) and self.find(node.value) is not None:
-            return None
+        root = node
+        while isinstance(root, cst.Attribute):
+            root = root.value
+        if isinstance(root, cst.Name) and self.find(root.value) is not None:
+            return None  # only names from outside of the function are looked up as types
         if isinstance(self.compiler.program.resolve(node, self.function.module), Class):
             return t.UNKNOWN
         name = dotted or ""

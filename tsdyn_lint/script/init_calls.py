@@ -9,7 +9,7 @@ import libcst as cst
 
 from tsdyn_lint.resolve import Class, Function
 from tsdyn_lint.script import types as t
-from tsdyn_lint.script.init_expressions import hashable
+from tsdyn_lint.script.init_expressions import AUTOGRAD, hashable
 from tsdyn_lint.script.init_frames import (
     Frame,
     Raised,
@@ -156,8 +156,8 @@ class InitCalls(InitLibrary):
                 return Unk()
         if isinstance(callee, Ext):
             return self._external_call(callee.dotted, args, kwargs, complete)
-        if isinstance(callee, Inst):
-            return Unk()
+        if isinstance(callee, Obj) and callee.name in AUTOGRAD:
+            return callee
         return Unk()
 
     def _plain_object(self, cls: Class, args: list[Py], kwargs: dict[str, Py]) -> Py:

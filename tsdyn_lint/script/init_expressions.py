@@ -34,6 +34,7 @@ from tsdyn_lint.script.pyvalues import (
     static_type,
 )
 
+AUTOGRAD = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 _CONSTANTS = {"True": True, "False": False, "None": None}
 
 
@@ -112,9 +113,13 @@ class InitExpressions(InitOperators):
         if isinstance(owner, Mod):
             return self.global_value(owner.module, name)
         if isinstance(owner, Obj):
+            if owner.name in AUTOGRAD and name == "apply":
+                return Obj("method")
             return owner.attrs.get(name, Unk())
         if isinstance(owner, Cls):
             found = self.program.class_member(owner.cls, name)
+            if name == "apply" and any(b in AUTOGRAD for b in self.program.outside_bases(owner.cls)):
+                return Obj("method")
             if isinstance(found, Function):
                 return Fn(found)
             if isinstance(found, Assigned) and len(found.values) == 1:

@@ -15,6 +15,7 @@ from tsdyn_lint.resolve import Class, Function, Program
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.data import ScriptData
 from tsdyn_lint.script.init_calls import InitCalls
+from tsdyn_lint.script.init_expressions import AUTOGRAD
 from tsdyn_lint.script.init_frames import (
     MAX_DEPTH,
     MAX_ITEMS,
@@ -33,6 +34,7 @@ from tsdyn_lint.script.pyvalues import (
     Inst,
     Lam,
     Map,
+    Obj,
     Py,
     Seq,
     Unk,
@@ -373,7 +375,9 @@ class Builder(InitCalls):
         frame.locals[node.name.value] = Lam(node, frame.locals)
 
     def _class(self, node: cst.ClassDef, frame: Frame) -> None:
-        frame.locals[node.name.value] = Unk()
+        bases = [frame.module.dotted(base.value) for base in node.bases]
+        made: Py = Obj("torch.autograd.Function") if any(base in AUTOGRAD for base in bases) else Unk()
+        frame.locals[node.name.value] = made
 
 
 _STATEMENTS: dict[type, Callable[[Builder, Any, Frame], None]] = {
