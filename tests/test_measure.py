@@ -112,7 +112,7 @@ class TestTerms:
 
     @pytest.mark.parametrize("name", ["pointwise", "mlp", "conv", "attention"])
     def test_a_whole_graph_is_nearly_all_of_a_call(self, ran: dict[str, dict[str, Any]], name: str) -> None:
-        assert ran[name]["graphs"].count == 1 and ran[name]["graphs"].share > 0.85
+        assert ran[name]["graphs"].count == 1 and ran[name]["graphs"].share > 0.8
 
     def test_a_break_takes_its_share(self, ran: dict[str, dict[str, Any]]) -> None:
         assert ran["one_break"]["graphs"].count == 2 and 0.1 < ran["one_break"]["graphs"].share < 0.97

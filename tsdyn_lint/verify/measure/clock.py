@@ -17,8 +17,11 @@ ROUND_SECONDS = 0.02
 WHOLE_SECONDS = 12.0
 WARM_CALLS = 3
 RESAMPLES = 1000
-LAYOUT = 0.03
-"""What the same code differs by between two processes, whatever one process's own rounds say of their spread."""
+LAYOUT = 0.05
+"""What the same code differs by between two processes, whatever one process's own rounds say of their spread.
+
+`tests/benchmarks/measure_repeats.py` tells: with less, more than one ratio in twenty is out of another run's interval.
+"""
 
 Step = Callable[[], object]
 Clock = Callable[[], int]

@@ -14,6 +14,7 @@ from tsdyn_lint.verify.measure.calls import FREE, Profiled, profiled, typical
 from tsdyn_lint.verify.measure.gpu import launch_us
 from tsdyn_lint.verify.measure.rig import Rig, rig
 from tsdyn_lint.verify.measure.schedule import EXTERNAL, Scheduled
+from tsdyn_lint.verify.measure.toolchain import Unavailable
 from tsdyn_lint.verify.measured import Kernels
 from tsdyn_lint.verify.probes.subject import Subject
 
@@ -31,6 +32,8 @@ def probe(subject: Subject) -> Kernels:
         with moved:
             eager_step()
         compiled = profiled(made.settled(), made.device)
+    if made.schedule and made.schedule.unread:
+        raise Unavailable(f"Inductor's schedule could not be read: {made.schedule.unread}")
     scheduled = made.schedule.kernels if made.schedule else []
     kernels = tuple(_timed(scheduled, compiled, made))
     sizes = [kernel.bytes for kernel in kernels]

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from tsdyn_lint.verify.figures import Line
-from tsdyn_lint.verify.probes.places import Project, frames_in
+from tsdyn_lint.verify.probes.places import Project, frames_in, shorten
 
 FUSED, EXTERNAL = "fused", "external"
 BACKENDS = (
@@ -45,6 +45,8 @@ class Schedule:
     graphs: int = 0
     seconds: float = 0.0
     """What listening took: no part of what a compile costs."""
+    unread: str = ""
+    """Why a graph's schedule could not be read."""
     building: float = 0.0
     """Seconds in the C++ compiler where the compiling thread itself runs it: torch counts those as code generation."""
 
@@ -83,21 +85,22 @@ class Schedule:
         self._named.append((str(name), list(nodes)))
         return name
 
-    def _on_build(self, original: Any, builder: Any) -> Any:
+    def _on_build(self, original: Any, *args: Any, **kwargs: Any) -> Any:
         begin = time.perf_counter()
         try:
-            return original(builder)
+            return original(*args, **kwargs)
         finally:
             self.building += time.perf_counter() - begin
 
-    def _on_graph(self, original: Any, graph: Any) -> Any:
+    def _on_graph(self, original: Any, graph: Any, *args: Any, **kwargs: Any) -> Any:
         self._named = []
-        module = original(graph)
+        module = original(graph, *args, **kwargs)
         begin = time.perf_counter()
         try:
             self._note(graph)
-        finally:
-            self.seconds += time.perf_counter() - begin
+        except Exception as error:  # another torch's schedule is no reason to fail the user's compile
+            self.unread = shorten(f"{type(error).__name__}: {error}", 300)
+        self.seconds += time.perf_counter() - begin
         return module
 
     def _note(self, graph: Any) -> None:
