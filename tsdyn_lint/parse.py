@@ -101,6 +101,8 @@ class Tree:
         self.text = text
         self.lines: Sequence[str] = _LINE.findall(text)
         self._bodies: dict[int, Segment] = {}
+        self._inside: dict[int, list[Segment]] = {}
+        """What the tree of a deferred statement leaves out in turn."""
         self._pieces: dict[int, Piece] = {}
         self.deferred: dict[int, Segment] = {}
         """Statements of the module level that the skeleton stands in for, by their first row."""
@@ -111,9 +113,12 @@ class Tree:
             self.deferred = {s.first: s for s in _deferrable(self.syntax.body, self.lines)}
             for segment in self.deferred.values():
                 if isinstance(segment.syntax, ast.ClassDef):
-                    self.methods.update((s.first, s) for s in _methods(segment.syntax.body, self.lines))
-                elif segment.kind == "function":
-                    self._bodies.update((s.first, s) for s in _bodies(segment.syntax, self.lines))
+                    inside = list(_methods(segment.syntax.body, self.lines))
+                    self.methods.update((s.first, s) for s in inside)
+                else:
+                    inside = list(_bodies(segment.syntax, self.lines))
+                    self._bodies.update((s.first, s) for s in inside)
+                self._inside[segment.first] = inside
         self.skeleton = self._parsed(self.deferred.values(), 1, len(self.lines))
 
     def _parsed(self, left_out: Iterable[Segment], first: int, last: int, indented: bool = False) -> Piece:
@@ -139,8 +144,7 @@ class Tree:
         Raises ParseFailure.
         """
         segment = self.deferred.get(row) or self.methods[row]
-        inside = {"class": self.methods, "function": self._bodies}.get(segment.kind, {})
-        piece = self._piece(segment, [s for s in inside.values() if segment.first <= s.first <= segment.last])
+        piece = self._piece(segment, self._inside.get(row, ()))
         statement = piece.tree.body[0]
         if segment.indent and isinstance(statement, cst.If):
             return statement.body.body[0], piece

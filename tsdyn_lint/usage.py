@@ -25,10 +25,11 @@ CAPTURES: dict[str, frozenset[Engine]] = {
     "torch.export.draft_export": frozenset({Engine.EXPORT}),
     "torch.export.export_for_training": frozenset({Engine.EXPORT}),
 }
+_DOTTED = "|".join(name.replace(".", r"\s*\.\s*") for name in CAPTURES).encode()
 _MAYBE = re.compile(
     rb"\b(?:%s)\b"
     rb"|\bfrom\s+torch[\w.]*\s+import\b[^;#]{0,300}?\b(?:compile|jit|export|_dynamo|script|trace|trace_module)\b"
-    rb"|\bimport\s+torch[\w.]*\s+as\b" % rb"|".join(name.replace(".", r"\s*\.\s*").encode() for name in CAPTURES)
+    rb"|\bimport\s+torch(?:\s*\.\s*(?:jit|export|_dynamo))?\s+as\b" % _DOTTED
 )
 
 
