@@ -9,13 +9,12 @@ import libcst as cst
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.calls import Args
-from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event
-from tsdyn_lint.infer.expressions import derived
+from tsdyn_lint.infer.events import CERTAIN, Event
+from tsdyn_lint.infer.operators import derived
 from tsdyn_lint.infer.tensors import Tensors, _flat
 from tsdyn_lint.infer.values import (
     BOOL,
     CONSTANT_INT,
-    FALSE,
     INT,
     NOTHING,
     STR,
@@ -25,12 +24,10 @@ from tsdyn_lint.infer.values import (
     Const,
     Either,
     Flag,
-    Func,
     Instance,
     Mapping,
     Method,
     Outside,
-    Partial,
     Scalar,
     Seq,
     SliceValue,
@@ -44,8 +41,6 @@ from tsdyn_lint.infer.values import (
     sources,
     unknown,
 )
-
-_READS_SIZE = frozenset({"size"})
 
 
 class BuiltinCalls(Tensors):
@@ -865,5 +860,3 @@ _BUILTINS: dict[str, Callable[[Any, Args, cst.CSTNode], Value]] = {
     "property": lambda w, a, n: UNKNOWN,
     "NotImplementedError": lambda w, a, n: Instance(None, "builtins.NotImplementedError"),
 }
-
-__all__ = ["FALSE", "LIKELY", "POSSIBLE", "BuiltinCalls", "Func", "Method", "Outside", "Partial"]

@@ -4,7 +4,7 @@ called.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ import libcst as cst
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer import contexts
-from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Hypothesis, Step
+from tsdyn_lint.infer.events import LIKELY, POSSIBLE, Hypothesis, Step
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.statements import Statements
 from tsdyn_lint.infer.values import (
@@ -38,7 +38,6 @@ from tsdyn_lint.infer.values import (
     join,
     key,
     options,
-    sources,
     unknown,
 )
 from tsdyn_lint.resolve import Class, Function
@@ -397,6 +396,3 @@ def _wraps(decorator: Function) -> bool:
 
 def _parameter_names(node: cst.FunctionDef | cst.Lambda) -> frozenset[str]:
     return frozenset(p.name.value for p in (*node.params.posonly_params, *node.params.params))
-
-
-__all__ = ["CERTAIN", "Args", "Calls", "Scalar", "Sequence", "sources"]

@@ -17,7 +17,6 @@ from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, LIKELY, POSSIBLE, Even
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.library_calls import LibraryCalls
 from tsdyn_lint.infer.values import (
-    NOTHING,
     UNKNOWN,
     ClassRef,
     Const,
@@ -428,6 +427,3 @@ def constructor_value(walker: Walk, parameter: cst.Param, init: Function, cls: C
     with walker.inside(Frame(init, init.header_piece, Env(init.module))), walker.quietly():
         default = walker.expr(parameter.default)
     return Const(default.value, True) if isinstance(default, Const) else default
-
-
-__all__ = ["NOTHING", "Capture", "Entry", "Walk", "captures", "entries", "walk"]

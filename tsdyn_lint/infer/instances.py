@@ -7,7 +7,6 @@ from typing import Any
 import libcst as cst
 
 from tsdyn_lint.infer.calls import Args, Calls
-from tsdyn_lint.infer.events import Hypothesis
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.values import (
     BOOL,
@@ -660,6 +659,3 @@ def _nowhere(cls: Class) -> Frame:
     from tsdyn_lint.infer.walk import _level
 
     return Frame(_level(cls.module, None), cls.module.tree.skeleton, Env(cls.module))
-
-
-__all__ = ["CONTAINERS", "Hypothesis", "Instances", "has_parameters", "options"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import libcst as cst
 
@@ -12,14 +12,12 @@ from tsdyn_lint.infer import contexts
 from tsdyn_lint.infer.builtin_calls import BuiltinCalls
 from tsdyn_lint.infer.calls import Args
 from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event, Step
-from tsdyn_lint.infer.expressions import derived
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.instances import CONTAINERS, has_parameters, holds_rnn
+from tsdyn_lint.infer.operators import derived
 from tsdyn_lint.infer.tensors import _flat
 from tsdyn_lint.infer.values import (
     BOOL,
-    CONSTANT_INT,
-    FALSE,
     INT,
     NOTHING,
     STR,
@@ -35,7 +33,6 @@ from tsdyn_lint.infer.values import (
     Partial,
     Scalar,
     Seq,
-    SliceValue,
     Tensor,
     Unknown,
     Value,
@@ -877,6 +874,3 @@ def _is_logger_name(node: cst.CSTNode) -> bool:
     owner = node.func.value
     name = owner.value if isinstance(owner, cst.Name) else owner.attr.value if isinstance(owner, cst.Attribute) else ""
     return name.lower().strip("_") in ("logger", "log", "logging", "eval_logger", "rank_zero_logger")
-
-
-__all__ = ["Any", "CONSTANT_INT", "FALSE", "POSSIBLE", "LibraryCalls", "SliceValue"]

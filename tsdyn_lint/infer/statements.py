@@ -9,16 +9,16 @@ import libcst as cst
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer import contexts
+from tsdyn_lint.infer.containers import hashable
 from tsdyn_lint.infer.events import LIKELY, POSSIBLE
 from tsdyn_lint.infer.expressions import Expressions
-from tsdyn_lint.infer.frames import Env, Loop, joined
+from tsdyn_lint.infer.frames import Loop, joined
+from tsdyn_lint.infer.refine import path_of
 from tsdyn_lint.infer.values import (
-    CONSTANT_INT,
     NOTHING,
     UNKNOWN,
     ClassRef,
     Const,
-    Either,
     Flag,
     Func,
     Instance,
@@ -32,8 +32,6 @@ from tsdyn_lint.infer.values import (
     element,
     join,
     options,
-    sources,
-    unknown,
 )
 from tsdyn_lint.resolve import Function
 from tsdyn_lint.resolve.symbols import imported_names
@@ -83,7 +81,7 @@ class Statements(Expressions):
 
     def note_rebuilt(self, target: cst.CSTNode, afresh: bool) -> None:
         """Whether an attribute now holds something made in this call alone."""
-        path = _path(target)
+        path = path_of(target)
         if "." not in path or not isinstance(target, cst.Attribute):
             return
         (self.frame.rebuilt.add if afresh else self.frame.rebuilt.discard)(path)
@@ -296,7 +294,7 @@ class Statements(Expressions):
     def bind_attribute(self, target: cst.Attribute, value: Value, augmented: bool) -> None:
         owner = self.expr(target.value)
         name = target.attr.value
-        path = _path(target)
+        path = path_of(target)
         env = self.frame.env
         for option in options(owner):
             if isinstance(option, Tensor):
@@ -363,9 +361,9 @@ class Statements(Expressions):
                 self.store(option, index, value, target)
             elif isinstance(option, Mapping):
                 self.use(index, "index", target)
-                if isinstance(index, Const) and not self.frame.uncertain and _hashable(index.value):
+                if isinstance(index, Const) and not self.frame.uncertain and hashable(index.value):
                     option.items[index.value] = value
-                elif isinstance(index, Const) and _hashable(index.value):
+                elif isinstance(index, Const) and hashable(index.value):
                     old = option.items.get(index.value)
                     option.items[index.value] = value if old is None else join(old, value)
                 else:
@@ -616,10 +614,10 @@ def _is_dict(option: Value, value: Value) -> bool:
 
 def _moved(value: cst.BaseExpression, target: cst.CSTNode) -> bool:
     """`self.mask = self.mask.to(x.device)`: the attribute keeps the value it had."""
-    path = _path(target)
+    path = path_of(target)
     while isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value in _MOVES:
         value = value.func.value
-    return "." in path and _path(value) == path
+    return "." in path and path_of(value) == path
 
 
 _MOVES = frozenset({"to", "cuda", "cpu", "type_as", "contiguous"})
@@ -649,14 +647,6 @@ def _stateful(value: Value) -> Value:
     return value
 
 
-def _hashable(value: object) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
-
-
 def _only_raises(suite: cst.BaseSuite) -> bool:
     return all(
         isinstance(s, cst.SimpleStatementLine) and all(isinstance(x, cst.Raise) for x in s.body) for s in suite.body
@@ -679,16 +669,6 @@ def _layers(iterable: Value) -> bool:
         return True
     row = element(iterable) if isinstance(iterable, Seq) and iterable.items != [] else UNKNOWN
     return isinstance(row, Seq) and any(isinstance(v, Instance) and v.is_module for v in row.items or [])
-
-
-def _path(node: cst.CSTNode) -> str:
-    """`self.a.b` for an attribute chain on a name; empty for anything else."""
-    if isinstance(node, cst.Name):
-        return node.value
-    if isinstance(node, cst.Attribute):
-        inner = _path(node.value)
-        return f"{inner}.{node.attr.value}" if inner else ""
-    return ""
 
 
 def _imports_inside(node: cst.CSTNode) -> bool:
@@ -734,5 +714,3 @@ _HANDLERS: dict[type, Any] = {
     cst.With: Statements.with_,
     cst.Match: Statements.match,
 }
-
-__all__ = ["CONSTANT_INT", "Either", "Env", "Statements", "sources", "unknown"]

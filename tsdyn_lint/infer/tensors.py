@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import libcst as cst
 
 from tsdyn_lint.infer.calls import Args
 from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event
-from tsdyn_lint.infer.expressions import derived
 from tsdyn_lint.infer.instances import Instances
+from tsdyn_lint.infer.operators import derived
 from tsdyn_lint.infer.values import (
     CONSTANT_INT,
     NOTHING,
@@ -27,8 +25,6 @@ from tsdyn_lint.infer.values import (
     Tensor,
     Unknown,
     Value,
-    either,
-    element,
     options,
     sources,
     unknown,
@@ -907,6 +903,3 @@ def _holds(condition: str, args: Args, given: int, method: bool, walk: Tensors) 
     if wanted == "tensor":
         return walk.tensor(value) is not None
     return True
-
-
-__all__ = ["Any", "NOTHING", "Tensors", "either", "element"]

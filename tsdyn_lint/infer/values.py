@@ -302,8 +302,8 @@ def _merge(a: Any, b: Any) -> Value | None:
         )
     if isinstance(a, Scalar):
         if a.type == b.type:
-            return Scalar(a.type, _worse(a.origin, b.origin), a.src | b.src)
-        return Scalar("number" if "str" not in (a.type, b.type) else "str", _worse(a.origin, b.origin), a.src | b.src)
+            return Scalar(a.type, worse(a.origin, b.origin), a.src | b.src)
+        return Scalar("number" if "str" not in (a.type, b.type) else "str", worse(a.origin, b.origin), a.src | b.src)
     if isinstance(a, Unknown):
         return unknown(a, b)
     if isinstance(a, Seq) and a.kind == b.kind and a.cls is b.cls:
@@ -345,7 +345,7 @@ def _merge(a: Any, b: Any) -> Value | None:
 _ORDER = ("constant", "meta", "unknown", "training", "rank", "grad", "size", "state", "clock", "random", "data")
 
 
-def _worse(a: str, b: str) -> str:
+def worse(a: str, b: str) -> str:
     return a if _ORDER.index(a) >= _ORDER.index(b) else b
 
 

@@ -9,10 +9,9 @@ from typing import Any
 import libcst as cst
 
 from tsdyn_lint.findings import Engine
-from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event, Hypothesis, Step, Use
+from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event, Hypothesis, Use
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.values import (
-    NOTHING,
     UNKNOWN,
     ClassRef,
     Const,
@@ -428,6 +427,3 @@ def _level(module: Module, cls: Class | None) -> Function:
     """A stand-in function for code at module or class level."""
     node = cst.Lambda(params=cst.Parameters(), body=cst.Name("None"))
     return Function(cls.qualname if cls else "<module>", node, module, module.tree.skeleton)
-
-
-__all__ = ["NOTHING", "Core", "OutOfBudget", "Step", "Unknown"]

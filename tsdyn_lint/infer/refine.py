@@ -1,0 +1,112 @@
+"""What a test says about names and attribute paths on the side it leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import libcst as cst
+
+from tsdyn_lint.infer.values import (
+    UNKNOWN,
+    Const,
+    Either,
+    Method,
+    Outside,
+    Seq,
+    Tensor,
+    Unknown,
+    Value,
+    options,
+)
+from tsdyn_lint.infer.walk import Core
+
+
+class Refinement(Core):
+    """`refine` narrows the variables of the frame by a test that came out one way."""
+
+    def refine(self, test: cst.BaseExpression, truth: bool) -> None:
+        """Narrow what a test says about names and attribute paths, given that it came out as `truth`."""
+        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+            self.refine(test.expression, not truth)
+        elif isinstance(test, cst.BooleanOperation):
+            conjunction = isinstance(test.operator, cst.And)
+            if conjunction == truth:
+                self.refine(test.left, truth)
+                self.refine(test.right, truth)
+        elif isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+            part = test.comparisons[0]
+            if isinstance(part.comparator, cst.Name) and part.comparator.value == "None":
+                kind = type(part.operator).__name__
+                if kind in ("Is", "Equal"):
+                    self.narrow(test.left, lambda v: is_none(v) is not (not truth))
+                elif kind in ("IsNot", "NotEqual"):
+                    self.narrow(test.left, lambda v: is_none(v) is not truth)
+        elif (
+            isinstance(test, cst.Call)
+            and len(test.args) == 2
+            and isinstance(test.func, cst.Name)
+            and test.func.value == "isinstance"
+        ):
+            with self.quietly():
+                wanted = self.expr(test.args[1].value)
+            self.narrow(
+                test.args[0].value,
+                lambda v: self.is_instance(v, wanted) is not (not truth),
+                self.instance_of(wanted) if truth else None,
+            )
+        elif isinstance(test, cst.Call) and len(test.args) == 1:
+            with self.quietly():
+                called = self.expr(test.func)
+            if isinstance(called, Outside) and called.dotted in ("torch.is_tensor", "torch.overrides.is_tensor_like"):
+                self.narrow(
+                    test.args[0].value,
+                    lambda v: (isinstance(v, Tensor) or isinstance(v, Unknown) and None) is not (not truth),
+                    Tensor() if truth else None,
+                )
+        elif isinstance(test, (cst.Name, cst.Attribute)):
+            self.narrow(test, lambda v: self.truth(v)[0] is not (not truth))
+
+    def narrow(self, node: cst.BaseExpression, keep: Callable[[Value], object], instead: Value | None = None) -> None:
+        path = path_of(node)
+        if not path:
+            return
+        if isinstance(node, cst.NamedExpr):
+            return
+        with self.quietly():
+            value = self.expr(node)
+        kept = [v for v in options(value) if keep(v) is not False]
+        if isinstance(value, Either) and kept and len(kept) < len(value.options):
+            result = kept[0] if len(kept) == 1 else Either(tuple(kept))
+            self.frame.env.vars[path] = result
+        elif not kept and isinstance(value, Const) and value.soft:
+            self.frame.env.vars[path] = UNKNOWN if instead is None else instead
+        elif not kept and instead is not None and isinstance(value, Tensor) and not value.intermediate:
+            self.frame.env.vars[path] = instead  # an argument that was only taken for a tensor
+        elif instead is not None and (isinstance(value, Unknown) or isinstance(instead, Tensor) and _only_told(value)):
+            self.frame.env.vars[path] = instead
+
+    def is_instance(self, value: Value, wanted: Value) -> bool | None:
+        raise NotImplementedError
+
+    def instance_of(self, wanted: Value) -> Value | None:
+        raise NotImplementedError
+
+
+def _only_told(value: Value) -> bool:
+    """Whether only an annotation says that the value is a list or a tuple."""
+    return isinstance(value, Seq) and value.owner == "argument"
+
+
+def is_none(value: Value) -> bool | None:
+    if isinstance(value, Const):
+        return value.value is None
+    return None if isinstance(value, (Unknown, Method)) else False
+
+
+def path_of(node: cst.CSTNode) -> str:
+    if isinstance(node, cst.Name):
+        return node.value
+    if isinstance(node, cst.Attribute):
+        inner = path_of(node.value)
+        return f"{inner}.{node.attr.value}" if inner else ""
+    return ""
