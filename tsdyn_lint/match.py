@@ -22,19 +22,45 @@ DEFAULTS = CompileSettings()
 _SHOWN = 60
 _CALLS = frozenset({"call", "method"})
 _EMPTY = cst.Module([])
+_SPECIAL = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True)
+class _Names:
+    """A set of globs made ready: nearly all are plain names or end in their only `*`, and need no expression."""
+
+    plain: frozenset[Any]
+    prefixes: tuple[str, ...]
+    pattern: re.Pattern[str] | None
+
+    @classmethod
+    def of(cls, globs: Iterable[Any]) -> _Names:
+        plain, prefixes, rest = set(), set(), set()
+        for glob in globs:
+            if not isinstance(glob, str) or not _SPECIAL.search(glob):
+                plain.add(glob)
+            elif glob[-1] == "*" and not _SPECIAL.search(glob[:-1]):
+                prefixes.add(glob[:-1])
+            else:
+                rest.add(glob)
+        pattern = re.compile("|".join(map(translate, sorted(rest)))) if rest else None
+        return cls(frozenset(plain), tuple(sorted(prefixes)), pattern)
+
+    def hold(self, name: object) -> bool:
+        if name in self.plain:
+            return True
+        if not isinstance(name, str):
+            return False
+        return name.startswith(self.prefixes) or self.pattern is not None and self.pattern.match(name) is not None
 
 
 @dataclass(frozen=True)
 class _Condition:
     fact: str
-    values: frozenset[Any]
-    pattern: re.Pattern[str] | None
+    values: _Names
 
     def holds(self, event: Event) -> bool:
-        value = event.facts.get(self.fact)
-        if value in self.values:
-            return True
-        return self.pattern is not None and isinstance(value, str) and self.pattern.match(value) is not None
+        return self.values.hold(event.facts.get(self.fact))
 
 
 @dataclass(frozen=True)
@@ -55,14 +81,14 @@ class Matcher:
     """All rules of a run, by the kind of event they look at."""
 
     rules: Mapping[str, list[tuple[Rule, Callable[[Event, Rule], Verdict | None]]]]
-    targets: re.Pattern[str]
+    targets: _Names
     _known: dict[str, bool] = field(default_factory=dict)
 
     def wants(self, dotted: str) -> bool:
         """Whether some rule looks at calls of that dotted name."""
         found = self._known.get(dotted)
         if found is None:
-            found = self._known[dotted] = self.targets.match(dotted) is not None
+            found = self._known[dotted] = self.targets.hold(dotted)
         return found
 
     def findings(
@@ -149,8 +175,7 @@ def matcher(rulebook: RuleBook) -> Matcher:
                 rules.setdefault(kind, []).append((rule, check.decide))
     for deciders in rules.values():
         deciders.sort(key=lambda pair: _is_fallback(pair[0]))
-    pattern = "|".join(translate(t) for t in sorted(set(targets))) or r"(?!)"
-    return Matcher(rules, re.compile(pattern))
+    return Matcher(rules, _Names.of(targets))
 
 
 def _is_fallback(rule: Rule) -> bool:
@@ -159,14 +184,11 @@ def _is_fallback(rule: Rule) -> bool:
 
 
 def _table(match: Mapping[str, Any]) -> _Table:
-    conditions = []
-    for fact, allowed in match.items():
-        if fact == "event":
-            continue
-        values = allowed if isinstance(allowed, list) else [allowed]
-        globs = [v for v in values if isinstance(v, str) and any(c in v for c in "*?[")]
-        plain = frozenset(v for v in values if v not in globs)
-        conditions.append(_Condition(fact, plain, re.compile("|".join(map(translate, globs))) if globs else None))
+    conditions = [
+        _Condition(fact, _Names.of(allowed if isinstance(allowed, list) else [allowed]))
+        for fact, allowed in match.items()
+        if fact != "event"
+    ]
     return _Table(frozenset(_as_list(match["event"])), tuple(conditions))
 
 
