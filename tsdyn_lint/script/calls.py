@@ -15,7 +15,7 @@ from tsdyn_lint.script import schema as s
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.compiler import CERTAIN, LIKELY, POSSIBLE, Compiled
 from tsdyn_lint.script.data import choose, parsed
-from tsdyn_lint.script.expressions import LEGACY, as_value
+from tsdyn_lint.script.emitter import LEGACY, as_value
 from tsdyn_lint.script.pyvalues import Cls, Const, Ext, Fn, Inst, Lam, Obj
 from tsdyn_lint.script.sugar import MISSING, REFUSED, UNKNOWN, V
 
