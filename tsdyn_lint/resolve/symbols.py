@@ -118,42 +118,45 @@ class Methods(Mapping[str, Function]):
 
     def __init__(self, cls: Class) -> None:
         self._cls = cls
-        self._known: dict[str, Function | int] = {}
-        self._hidden: list[tuple[str, Function | int]] = []
+        self._listed: dict[str, list[Function | int]] = {}
+        """Each name's definitions in order, or the rows at which they were left out."""
+        self._parsed: dict[str, Function] = {}
 
     def __getitem__(self, name: str) -> Function:
-        found = self._known[name]
-        if isinstance(found, int):
-            node, piece = self._cls.module.tree.definition(found)
-            assert isinstance(node, cst.FunctionDef)
-            found = self._known[name] = Function(name, node, self._cls.module, piece, self._cls)
+        found = self._parsed.get(name)
+        if found is None:
+            listed = self._listed[name][-1]
+            found = self._parsed[name] = listed if isinstance(listed, Function) else self._parse(name, listed)
         return found
 
+    def _parse(self, name: str, row: int) -> Function:
+        node, piece = self._cls.module.tree.definition(row)
+        assert isinstance(node, cst.FunctionDef)
+        return Function(name, node, self._cls.module, piece, self._cls)
+
     def __contains__(self, name: object) -> bool:
-        return name in self._known
+        return name in self._listed
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
+        return iter(self._listed)
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._listed)
 
     def syntax(self, name: str) -> ast.stmt | None:
         """A function as `ast` has it; nothing is parsed for that."""
-        return self._syntax(self._known[name])
+        return self._syntax(self._listed[name][-1])
 
     def hidden(self, name: str) -> list[ast.stmt | None]:
         """The definitions that a later one of the same name hides: its overloads, if they are that."""
-        return [self._syntax(found) for other, found in self._hidden if other == name]
+        return list(map(self._syntax, self._listed[name][:-1]))
 
     def add(self, name: str, function: Function | int) -> None:
         """Takes a function, or the row at which one was left out."""
-        if name in self._known:
-            self._hidden.append((name, self._known[name]))
-        self._known[name] = function
+        self._listed.setdefault(name, []).append(function)
 
-    def _syntax(self, found: Function | int) -> ast.stmt | None:
-        return self._cls.module.tree.methods[found].syntax if isinstance(found, int) else found.syntax
+    def _syntax(self, listed: Function | int) -> ast.stmt | None:
+        return listed.syntax if isinstance(listed, Function) else self._cls.module.tree.methods[listed].syntax
 
 
 Symbol = Imported | Assigned | Function | Class
