@@ -6,6 +6,7 @@ import gc
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _POOL_BYTES = 160_000
 """Less source than this (about 4,000 lines) is judged sooner than a process pool starts."""
-_CHUNK_BYTES = 6_000_000
+_CHUNK_BYTES = 4_000_000
 """No more source than this in one analysis, whose syntax trees stay in memory till its end."""
 
 _GARBAGE = 500_000
@@ -80,8 +81,9 @@ def plan_chunks(sources: Sequence[Source], jobs: int) -> list[list[Source]]:
     total = sum(len(source.data) for source in sources)
     if not sources:
         return []
-    share = total if total < _POOL_BYTES or jobs == 1 else total / jobs
-    share = min(share, _CHUNK_BYTES)
+    workers = 1 if total < _POOL_BYTES else jobs
+    rounds = max(1, ceil(total / workers / _CHUNK_BYTES))  # as many chunks for each worker, all of a size
+    share = total / workers / rounds
     chunks: list[list[Source]] = [[]]
     size = 0.0
     for source in sorted(sources, key=lambda source: source.path):
