@@ -462,7 +462,8 @@ class BuiltinCalls(Tensors):
                 numpy=tensor.numpy,
             )
             if tensor.numpy:
-                each = Scalar("number", tensor.origin)  # sorted outside of the graph: plain numbers for what follows
+                origin = "constant" if tensor.origin == "constant" else "data"
+                each = Scalar("number", origin)  # sorted outside of the graph: plain numbers for what follows
         return Seq("list", None, each, src=sources(value))
 
     def mapped(self, args: Args, node: cst.CSTNode) -> Value:
