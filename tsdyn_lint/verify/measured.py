@@ -91,15 +91,16 @@ MEASURED: dict[str, type[Any]] = {
     "compiling": Compiling,
     "speed": Speed,
     "guards": Guards,
-    "graphs": Graphs,
     "kernels": Kernels,
     "memory": Memory,
+    "cuda": Cuda,
+    "graphs": Graphs,
     "training": TrainStep,
     "torchscript": TorchScript,
     "sweep": Sweep,
     "lifts": Lifts,
-    "cuda": Cuda,
     "onnx": Onnx,
     "aot": Aot,
 }
-"""Probe name -> what it returns, in the order probes run: the first fills the caches that the others read."""
+"""Probe name -> what it returns, in the order probes run: the first fills the caches that the others read, and those
+after it share one compiled call."""

@@ -1,10 +1,9 @@
-"""Times of calls that hold on a busy machine: interleaved rounds, medians, intervals, and a control."""
+"""Times of calls that hold on a busy machine: interleaved rounds, lower quartiles, intervals, and a control."""
 
 from __future__ import annotations
 
 import gc
 import random
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -28,8 +27,9 @@ Clock = Callable[[], int]
 
 
 def clock_for(device: str) -> tuple[str, Clock]:
-    """The clock's name, and nanoseconds. What the process itself computes for where it computes here: on a machine
-    that others use too, the wall's median is several times too high. A GPU's work is waited for.
+    """The clock's name, and nanoseconds: what the process itself computes for, where it computes here.
+
+    On a machine that others use too, the wall's is several times too much. A GPU's work is waited for.
     """
     if device == "cuda":
         return "wall", _synchronised
@@ -88,22 +88,25 @@ def _once(step: Step, clock: Clock, repeats: int) -> float:
     return (clock() - begin) / repeats / 1e3
 
 
+def level(times: Sequence[float]) -> float:
+    """What a call takes, of its rounds: the lower quartile, since what else the machine does only ever adds to it."""
+    return sorted(times)[(len(times) - 1) // 4]
+
+
 def per_call(step: Step, clock: Clock, count: int = FEWEST_ROUNDS) -> float:
-    """The median of some rounds of one step alone."""
-    return statistics.median(rounds({"step": step}, clock, count)["step"])
+    """The level of some rounds of one step alone."""
+    return level(rounds({"step": step}, clock, count)["step"])
 
 
-def interval(above: Sequence[float], below: Sequence[float]) -> tuple[float, float, float]:
-    """The ratio of the medians, and its 95 % interval over resampled rounds, both sides of a round together."""
-    generator = random.Random(0)
-    count = len(above)
-    found = []
-    for _ in range(RESAMPLES):
-        chosen = [generator.randrange(count) for _ in range(count)]
-        found.append(statistics.median([above[i] for i in chosen]) / statistics.median([below[i] for i in chosen]))
-    found.sort()
-    value = statistics.median(above) / statistics.median(below)
-    return value, found[int(0.025 * RESAMPLES)], found[int(0.975 * RESAMPLES)]
+def interval(above: Sequence[Sequence[float]], below: Sequence[float]) -> tuple[float, float, float]:
+    """The ratio of the levels, and its 95 % interval over resampled rounds, all sides of a round together."""
+
+    def ratio(chosen: Sequence[int]) -> float:
+        return level([time for i in chosen for time in above[i]]) / level([below[i] for i in chosen])
+
+    generator, every = random.Random(0), range(min(len(above), len(below)))
+    found = sorted(ratio(generator.choices(every, k=len(every))) for _ in range(RESAMPLES))
+    return ratio(every), found[int(0.025 * RESAMPLES)], found[int(0.975 * RESAMPLES)]
 
 
 def compared(eager: Sequence[float], compiled: Sequence[float], again: Sequence[float]) -> tuple[Ratio, Ratio]:
@@ -112,10 +115,9 @@ def compared(eager: Sequence[float], compiled: Sequence[float], again: Sequence[
     The interval is that of the rounds, widened by what the control is off by and by `LAYOUT`: it is to hold for the
     next run as well. A difference is one only outside of what the control shows.
     """
-    _, low, high = interval(eager, again)
-    off = max(abs(low - 1), abs(high - 1))
-    control = Ratio(statistics.median(eager) / statistics.median(again), low, high)
-    value, low, high = interval([(a + b) / 2 for a, b in zip(eager, again, strict=True)], compiled)
+    control = Ratio(*interval([(time,) for time in eager], again))
+    value, low, high = interval(list(zip(eager, again, strict=True)), compiled)
+    off = max(abs(control.low - 1), abs(control.high - 1))
     wide = (off**2 + LAYOUT**2) ** 0.5
     low, high = low * (1 - wide), high * (1 + wide)
     return Ratio(value, low, high, low > max(1.0, control.high) or high < min(1.0, control.low)), control

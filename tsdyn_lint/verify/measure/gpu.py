@@ -64,9 +64,8 @@ def copy_gbps() -> float | None:
 
 def _cuda_graphs(made: Rig) -> tuple[float | None, str | None]:
     """A call with `mode="reduce-overhead"`, and why torch recorded no CUDA graph, where it says."""
-    torch._dynamo.reset()
+    made.forget()
     counters: Any = torch._dynamo.utils.counters
-    counters.clear()
     compiled = torch.compile(made.instance, mode="reduce-overhead", fullgraph=made.subject.fullgraph)
     inner = made.step(compiled)
 

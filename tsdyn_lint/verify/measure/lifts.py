@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
 from typing import Any
 
 import torch._dynamo
 
 from tsdyn_lint.verify.figures import Lifted, Line, State
 from tsdyn_lint.verify.measure.calls import profiled
-from tsdyn_lint.verify.measure.clock import LAYOUT, interval
+from tsdyn_lint.verify.measure.clock import LAYOUT, interval, level
 from tsdyn_lint.verify.measure.graphs import measured
 from tsdyn_lint.verify.measure.rig import Rig, rig
 from tsdyn_lint.verify.measured import Lifts
@@ -63,13 +62,13 @@ def state(made: Rig, config: dict[str, Any]) -> tuple[State, list[float]]:
     """The target compiled under those settings, and the times that its call took."""
     with torch._dynamo.config.patch(config):
         graphs, times = measured(made)
-        launches = profiled(made.settled(), made.device).launches
-    return State(graphs.count, launches, graphs.share, statistics.median(times)), times
+        launches = profiled(made.settled(made.subject.backend), made.device).launches
+    return State(graphs.count, launches, graphs.share, level(times)), times
 
 
 def gain_us(before: list[float], after: list[float]) -> float | None:
     """What a call gets faster by, None where that could as well be chance."""
-    _, low, high = interval(before, after)
+    _, low, high = interval([(time,) for time in before], after)
     if low * (1 - LAYOUT) <= 1 <= high * (1 + LAYOUT):
         return None
-    return statistics.median(before) - statistics.median(after)
+    return level(before) - level(after)

@@ -33,6 +33,7 @@ class Rig:
         self.schedule: Schedule | None = None
         """What Inductor made of the cold compile; later ones come from its caches, which do not tell."""
         self._changing = False
+        self._shared: Step | None = None
         self._gradients = self.training or not self._runs_without()
 
     def _runs_without(self) -> bool:
@@ -78,16 +79,27 @@ class Rig:
         """
         if self._changing:
             self.renew()
-        torch._dynamo.reset()
-        torch._dynamo.utils.counters.clear()
+        self.forget()
         chosen = self.subject.backend if backend is None else backend
         compiled: Callable[..., Any] = torch.compile(self.instance, backend=chosen, fullgraph=self.subject.fullgraph)
         return compiled
 
+    def forget(self) -> None:
+        """Dynamo as if it had compiled nothing."""
+        self._shared = None
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
+
     def settled(self, backend: Any = None, call: Call | None = None) -> Step:
-        """A step of the compiled instance that no longer compiles anything when called."""
+        """A step of the compiled instance that no longer compiles anything when called.
+
+        Without a backend it is shared by the probes that ask for it until something else is compiled.
+        """
+        if self._shared is not None and backend is None and call is None:
+            return self._shared
         step = self.step(self.compile(backend), call)
         self._changing |= settle(step) > 1
+        self._shared = step if backend is None and call is None else None
         return step
 
     def renew(self) -> None:

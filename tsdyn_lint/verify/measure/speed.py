@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
-
-from tsdyn_lint.verify.measure.clock import compared, rounds
+from tsdyn_lint.verify.measure.clock import compared, level, rounds
 from tsdyn_lint.verify.measure.rig import rig
 from tsdyn_lint.verify.measured import Speed
 from tsdyn_lint.verify.probes.subject import Subject
@@ -18,5 +16,5 @@ def probe(subject: Subject) -> Speed:
         steps = {"eager": made.step(made.instance), "compiled": compiled, "again": made.step(made.instance)}
         times = rounds(steps, made.clock)
     speedup, control = compared(times["eager"], times["compiled"], times["again"])
-    eager = statistics.median([*times["eager"], *times["again"]])
-    return Speed(made.clock_name, eager, statistics.median(times["compiled"]), speedup, control)
+    eager = level([*times["eager"], *times["again"]])
+    return Speed(made.clock_name, eager, level(times["compiled"]), speedup, control)

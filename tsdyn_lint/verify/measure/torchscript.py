@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import statistics
 import tempfile
 import time
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import Any
 import torch
 
 from tsdyn_lint.verify.figures import TorchScript
-from tsdyn_lint.verify.measure.clock import FEWEST_ROUNDS, Step, rounds
+from tsdyn_lint.verify.measure.clock import FEWEST_ROUNDS, Step, level, rounds
 from tsdyn_lint.verify.measure.rig import Rig, bound, rig
 from tsdyn_lint.verify.measure.toolchain import Unavailable
 from tsdyn_lint.verify.probes.available import lacking
@@ -35,7 +34,7 @@ def probe(subject: Subject) -> TorchScript:
             raise Unavailable("; ".join(f"{name}: {why}" for name, why in captures.items()))
         times = rounds({name: step for name, (_, step) in works.items()}, made.clock, FEWEST_ROUNDS)
     size, load = _saved(next(iter(works.values()))[0], made)
-    spent = {name: statistics.median(found) for name, found in times.items()}
+    spent = {name: level(found) for name, found in times.items()}
     return TorchScript(size, load, spent.get("script"), spent.get("trace"))
 
 
