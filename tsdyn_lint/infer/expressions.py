@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from functools import lru_cache
 from typing import Any
 
 import libcst as cst
@@ -40,6 +42,13 @@ from tsdyn_lint.infer.values import (
 from tsdyn_lint.resolve import Function
 
 _BUILTIN_CONSTANTS = {"True": TRUE, "False": FALSE, "None": NOTHING, "__debug__": TRUE}
+
+
+@lru_cache(maxsize=4096)
+def _literal(text: str) -> str | bytes:
+    """The value of a string literal: the same ones are met again on each walk of a function."""
+    value: str | bytes = ast.literal_eval(text)
+    return value
 
 
 class Expressions(Containers):
@@ -90,20 +99,21 @@ class Expressions(Containers):
     def imaginary(self, node: cst.Imaginary) -> Value:
         return Scalar("number", "constant")
 
-    def string(self, node: cst.SimpleString | cst.ConcatenatedString) -> Value:
-        if isinstance(node, cst.SimpleString) and node.value[0] in "\"'" and "\\" not in node.value:
-            quotes = 3 if node.value[:3] in ('"""', "'''") else 1
-            return Const(node.value[quotes:-quotes])
+    def string(self, node: cst.SimpleString) -> Value:
+        text = node.value
+        if text[0] in "\"'" and "\\" not in text:
+            quotes = 3 if text[:3] in ('"""', "'''") else 1
+            return Const(text[quotes:-quotes])
         try:
-            text = node.evaluated_value
-        except Exception:
+            return Const(_literal(text))
+        except (SyntaxError, ValueError):
             return STR
-        return STR if text is None else Const(text)
 
     def concatenated(self, node: cst.ConcatenatedString) -> Value:
-        self.expr(node.left)
-        self.expr(node.right)
-        return self.string(node)
+        left, right = self.expr(node.left), self.expr(node.right)
+        if isinstance(left, Const) and isinstance(right, Const) and type(left.value) is type(right.value):
+            return Const(left.value + right.value)
+        return STR
 
     def formatted(self, node: cst.FormattedString) -> Value:
         src: frozenset[Any] = frozenset()
