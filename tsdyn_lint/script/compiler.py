@@ -527,6 +527,8 @@ class Compiler:
                 continue
             if isinstance(value, (Fn, Lam, Ext, Unk)):
                 continue  # functions are added before annotations are read
+            if isinstance(annotation, (cst.BooleanOperation, cst.Call, cst.IfExp)):
+                continue  # Python has evaluated it
             try:
                 kind = self.annotations.read(annotation, owner.module)
             except Refused as refusal:
@@ -535,6 +537,11 @@ class Compiler:
             if isinstance(value, Inst) and kind is not t.UNKNOWN and kind.kind != "Interface":
                 reason = f"it holds a module, which is no {kind}"
                 self.report("annotation", annotation, owner.piece, function, reason=reason, name=name)
+            elif isinstance(value, Const) and not value.soft:
+                held = CONST_TYPES.get(type(value.value), t.UNKNOWN)
+                if not _may_default(held, kind):
+                    reason = f"it holds a value of type {held}"
+                    self.report("annotation", annotation, owner.piece, function, reason=reason, name=name)
 
     def constants(self, cls: Class) -> frozenset[str]:
         """Names in `__constants__` or annotated Final."""
