@@ -90,6 +90,8 @@ class Operators(Refinement):
             return self.negated(inner, node, form if asserts else "not", **{**facts, "plain": False})
         if isinstance(node, cst.BooleanOperation):
             conjunction = isinstance(node.operator, cst.And)
+            if not conjunction and isinstance(node.right, (cst.Dict, cst.List, cst.Tuple)):
+                return self.or_default(node)
             if asserts:
                 facts = {**facts, "plain": False}
             left = self.condition(node.left, form if asserts else "and" if conjunction else "or", **facts)
@@ -130,6 +132,17 @@ class Operators(Refinement):
         if form != "value":
             self.test(value, node, form, **facts)
         return value
+
+    def or_default(self, node: cst.BooleanOperation) -> Value:
+        """`cache or {}`: what stands before it is such a container or nothing, whatever an annotation said."""
+        left, right = self.expr(node.left), self.expr(node.right)
+        self.contradict(left)
+        given = [o for o in options(left) if not isinstance(o, (Tensor, Unknown)) and not _is_nothing(o)]
+        if len(given) == len(options(left)):
+            return either([*given, right])
+        if isinstance(right, Mapping):
+            return either([*given, Mapping(right.items, UNKNOWN, "argument")])
+        return either([*given, Seq(right.kind, None, UNKNOWN, "argument")]) if isinstance(right, Seq) else UNKNOWN
 
     def flags_met(self, left: Flag, right: Value, conjunction: bool) -> Value:
         """`left and right` or `left or right`, the left side being one that depends on the capture."""
@@ -416,6 +429,9 @@ class Operators(Refinement):
             and right.kind in ("list", "tuple", "range")
             and (right.items is None or right.items)
         ):
+            if right.items and all(isinstance(o, Const) and isinstance(o.value, str) for o in right.items):
+                self.contradict(left)  # `mode in ("a", "b")`: no tensor, whatever an annotation said
+                return Scalar("bool", "unknown", src)
             self.emit("branch", node, inside, form="in", test_kind="tensor", origin=inside.origin, numpy=inside.numpy)
             return Scalar("bool", "data", src)
         if isinstance(right, Mapping):
@@ -436,6 +452,10 @@ class Operators(Refinement):
             inner = element(right) if right.items != [] else UNKNOWN
             origins += [v.origin for v in options(inner) if isinstance(v, Scalar) and v.origin in ("data", "size")]
         return Scalar("bool", origins[0] if origins else "unknown", src)
+
+
+def _is_nothing(value: Value) -> bool:
+    return isinstance(value, Const) and value.value is None
 
 
 def derived(tensor: Tensor, dtype: str | None, rank: int | None = None, origin: str | None = None) -> Tensor:
