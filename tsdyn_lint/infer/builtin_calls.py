@@ -59,6 +59,9 @@ class BuiltinCalls(Tensors):
     def convert(self, name: str, args: Args, node: cst.CSTNode) -> Value:
         """`int(v)`, `float(v)`, `bool(v)`."""
         value = args.get(0)
+        flag = self.flag(value) if value is not None else None
+        if flag is not None:
+            return flag
         if value is None:
             return Const({"int": 0, "float": 0.0, "bool": False}[name])
         if isinstance(value, Const):

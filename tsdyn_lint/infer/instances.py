@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import libcst as cst
@@ -136,7 +137,8 @@ class Instances(Calls):
         init = self.program.class_member(cls, "__init__")
         self._building.add(id(cls))
         try:
-            with self.quietly():
+            # a plain object made in captured code is made by what its constructor does there
+            with self.quietly() if is_module or node is None else nullcontext():
                 if isinstance(init, Function):
                     self.call_function(Func(init, instance), args, node)
                 elif _is_dataclass(cls) or any(isinstance(b, Class) and _is_dataclass(b) for b in line):

@@ -67,15 +67,24 @@ def compile_settings(modules: Iterable[Module]) -> CompileSettings:
 
 
 def _assigned(module: Module) -> Iterator[tuple[str, ast.expr]]:
-    """Dotted names that the file assigns or `config.patch`es, and values added to a set in the configuration."""
+    """Dotted names that the file assigns or `config.patch`es, and values added to a set in the configuration.
+
+    A patch inside of a function holds there alone, which says nothing of the rest of the project.
+    """
     assert module.tree.syntax is not None
+    scoped = {
+        id(inner)
+        for node in ast.walk(module.tree.syntax)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for inner in ast.walk(node)
+    }
     for node in ast.walk(module.tree.syntax):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 yield dotted_ast(target, module), node.value
         elif isinstance(node, ast.Call):
             called = dotted_ast(node.func, module)
-            if called == _CONFIG + "patch":
+            if called == _CONFIG + "patch" and id(node) not in scoped:
                 yield from ((_CONFIG + k.arg, k.value) for k in node.keywords if k.arg)
                 for argument in node.args:
                     if isinstance(argument, ast.Dict):

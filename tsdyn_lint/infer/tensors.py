@@ -413,6 +413,8 @@ class Tensors(Instances):
                     if isinstance(args.pos[0], (Scalar, Const, Unknown, Outside)) and not _is_dtype(args.pos[0])
                     else None
                 )
+            if name == "where" and len(everything) == 1:
+                dtype = "int"  # indices of what is true
         base = name.rstrip("_")
         if base in _BOOL_OPS:
             dtype = "bool"

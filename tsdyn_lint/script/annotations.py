@@ -76,6 +76,7 @@ class Annotations:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self._reading: set[Class] = set()
 
     def read(self, node: cst.BaseExpression, module: Module) -> t.Type:
         """Raises Refused."""
@@ -154,11 +155,17 @@ class Annotations:
         if self.program.is_nn_module(cls):
             raise Refused(f"an nn.Module ('{cls.name}') is no TorchScript type", node)
         if any(b in ("typing.NamedTuple", "collections.namedtuple") for b in outside):
+            if cls in self._reading:
+                raise Refused(f"'{cls.name}', which holds itself", node)
             fields, kinds = [], []
-            for name, slot in cls.assigned.items():
-                if slot.annotation is not None:
-                    fields.append(name)
-                    kinds.append(self.read(slot.annotation, cls.module))
+            self._reading.add(cls)
+            try:
+                for name, slot in cls.assigned.items():
+                    if slot.annotation is not None:
+                        fields.append(name)
+                        kinds.append(self.read(slot.annotation, cls.module))
+            finally:
+                self._reading.discard(cls)
             return t.Tuple(kinds, cls.name, tuple(fields))
         return t.UNKNOWN
 
