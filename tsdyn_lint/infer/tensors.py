@@ -673,6 +673,10 @@ class Tensors(Instances):
                     elif option.dtype == "bool" and not self.doubtful(owner):
                         self.confirm(option)
                     sized |= self.mask_read(option, part, node)
+                    if option.rank == 0 and option.intermediate and option.dtype != "bool" and not option.numpy:
+                        # one index is read as a number, where a computed one is none yet
+                        self.emit("datasize", node, option, target="torch.Tensor.__getitem__", form="index",
+                                  origin=option.origin)  # fmt: skip
                     rank = None
                 elif isinstance(option, SliceValue):
                     self.slice_bounds(option, node)
