@@ -214,7 +214,8 @@ class BuiltinCalls(Tensors):
         answer = self.is_instance(value, wanted)
         if isinstance(value, Tensor) and answer is None and isinstance(wanted, Outside):
             if wanted.dotted.endswith("autograd.Variable"):  # of a tensor; Dynamo and TorchScript do not know that
-                return Flag(frozenset({Engine.TRACE, Engine.EXPORT}))
+                known = frozenset({Engine.TRACE, Engine.EXPORT})
+                return Flag(known, known)
         if answer is None:
             return Scalar("bool", "unknown")
         return Const(answer, isinstance(value, Const) and value.soft)

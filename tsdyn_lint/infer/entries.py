@@ -363,6 +363,9 @@ def entry_value(walker: Walk, parameter: cst.Param, function: Function, first: b
     guess: Value
     if parameter.annotation is not None:
         guess = _as_argument(annotated)
+        if isinstance(annotated, Either) and any(isinstance(o, Scalar) for o in annotated.options):
+            # `int | Tensor`: which one it is given, only its use can tell
+            guess = Tensor(hypothesis=Hypothesis(name), intermediate=False) if walker.tensor(annotated) else guess
     elif first:
         guess = Tensor(intermediate=False)
     else:

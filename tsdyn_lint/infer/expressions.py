@@ -10,7 +10,7 @@ import libcst as cst
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.containers import Containers
-from tsdyn_lint.infer.events import POSSIBLE
+from tsdyn_lint.infer.events import ALL_ENGINES, POSSIBLE
 from tsdyn_lint.infer.refine import path_of
 from tsdyn_lint.infer.values import (
     FALSE,
@@ -218,7 +218,7 @@ class Expressions(Containers):
                 continue
             engines = None
             if flag is not None:
-                engines = frame.engines & flag.engines if side else frame.engines - flag.engines
+                engines = frame.engines & flag.may if side else frame.engines - flag.sure
                 if not engines:
                     continue
             confidence = POSSIBLE if known is not None and side != known else None
@@ -231,8 +231,12 @@ class Expressions(Containers):
             if isinstance(favoured, Const) and not favoured.soft:
                 favoured = Const(favoured.value, True, favoured.src)
             return favoured if not isinstance(favoured, Const) else join(favoured, found[1 if known else 0])
-        if flag is not None and len(found) == 2 and Engine.DYNAMO in frame.engines:
-            return found[0 if Engine.DYNAMO in flag.engines else 1]
+        if (
+            flag is not None
+            and len(found) == 2
+            and Engine.DYNAMO in frame.engines & (flag.sure | ALL_ENGINES - flag.may)
+        ):
+            return found[0 if Engine.DYNAMO in flag.sure else 1]
         result = either(found)
         self.use(value, "value", node)
         src = sources(value)

@@ -159,7 +159,7 @@ class LibraryCalls(BuiltinCalls):
     def torch_name(self, dotted: str, args: Args, node: cst.CSTNode) -> Value:
         dotted = _ALIASES.get(dotted, dotted)
         if dotted in _COMPILING:
-            return Flag(_COMPILING[dotted])
+            return Flag(_COMPILING[dotted], _COMPILING[dotted])
         short = dotted.rpartition(".")[2]
         if dotted in CONTAINERS:
             return self.container(dotted, args, node)

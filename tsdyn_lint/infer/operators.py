@@ -8,8 +8,7 @@ from typing import Any
 
 import libcst as cst
 
-from tsdyn_lint.findings import Engine
-from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE
+from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, LIKELY, POSSIBLE
 from tsdyn_lint.infer.refine import Refinement
 from tsdyn_lint.infer.values import (
     UNKNOWN,
@@ -68,7 +67,7 @@ class Operators(Refinement):
     def negated(self, value: Value, node: cst.CSTNode, form: str, **facts: Any) -> Value:
         flag = self.flag(value)
         if flag is not None:
-            return Flag(frozenset(Engine) - flag.engines)
+            return Flag(ALL_ENGINES - flag.sure, ALL_ENGINES - flag.may)
         self.test(value, node, form, **facts)
         known, hard = self.truth(value)
         if known is not None:
@@ -107,7 +106,7 @@ class Operators(Refinement):
             engines = None
             flag = self.flag(left)
             if flag is not None:
-                engines = self.frame.engines & flag.engines if conjunction else self.frame.engines - flag.engines
+                engines = self.frame.engines & flag.may if conjunction else self.frame.engines - flag.sure
                 if not engines:
                     return flag
             with self.under(doubt, engines):
@@ -116,6 +115,9 @@ class Operators(Refinement):
             self.frame.env.vars = before
             if flag is not None:
                 return self.flags_met(flag, right, conjunction)
+            later = self.flag(right)
+            if later is not None and known is None:
+                return self.flags_met(later, left, conjunction)
             if known is not None and hard:
                 return right
             if form == "value":
@@ -144,15 +146,19 @@ class Operators(Refinement):
             return either([*given, Mapping(right.items, UNKNOWN, "argument")])
         return either([*given, Seq(right.kind, None, UNKNOWN, "argument")]) if isinstance(right, Seq) else UNKNOWN
 
-    def flags_met(self, left: Flag, right: Value, conjunction: bool) -> Value:
-        """`left and right` or `left or right`, the left side being one that depends on the capture."""
-        other = self.flag(right)
+    def flags_met(self, flag: Flag, beside: Value, conjunction: bool) -> Value:
+        """`flag and beside` or `flag or beside`, in either order, the flag being one that depends on the capture."""
+        other = self.flag(beside)
         if other is not None:
-            return Flag(left.engines & other.engines if conjunction else left.engines | other.engines, left.src)
-        known = self.truth(right)[0]
-        if known is not None and known != conjunction:
-            return right
-        return left
+            if conjunction:
+                return Flag(flag.may & other.may, flag.sure & other.sure, flag.src)
+            return Flag(flag.may | other.may, flag.sure | other.sure, flag.src)
+        known = self.truth(beside)[0]
+        if known is not None:
+            return flag if known == conjunction else beside
+        if conjunction:
+            return Flag(flag.may, frozenset(), flag.src)
+        return Flag(ALL_ENGINES, flag.sure, flag.src)
 
     def binary_operation(self, node: cst.BinaryOperation) -> Value:
         return self.binary(type(node.operator).__name__, self.expr(node.left), self.expr(node.right), node)

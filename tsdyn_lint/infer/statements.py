@@ -400,7 +400,7 @@ class Statements(Expressions):
         frame = self.frame
         flag = self.flag(value)
         if flag is not None:
-            return self.by_engine(flag.engines, then, other)
+            return self.by_engine(flag, test, then, other)
         known, hard = self.truth(value)
         if known is not None and hard:
             self.refine(test, known)
@@ -423,15 +423,18 @@ class Statements(Expressions):
         frame.env.vars = joined(ends) or before
         return any(alive.values())
 
-    def by_engine(self, true_for: frozenset[Engine], then: Any, other: Any) -> bool:
+    def by_engine(self, flag: Flag, test: cst.BaseExpression, then: Any, other: Any) -> bool:
+        """Walk each side for the captures that reach it."""
         frame = self.frame
         before = dict(frame.env.vars)
         ends: list[tuple[frozenset[Engine], dict[str, Value]]] = []
-        for engines, walk in ((frame.engines & true_for, then), (frame.engines - true_for, other)):
+        sides = ((True, frame.engines & flag.may, then), (False, frame.engines - flag.sure, other))
+        for side, engines, walk in sides:
             if not engines:
                 continue
             frame.env.vars = dict(before)
-            with self.under(engines=engines):
+            with self.under(engines=engines, weak=flag.may != flag.sure):
+                self.refine(test, side)
                 if walk():
                     ends.append((engines, frame.env.vars))
         # no variable says which capture it belongs to: what follows has the values that Dynamo sees

@@ -49,9 +49,13 @@ class Scalar:
 
 @dataclass(eq=False, slots=True)
 class Flag:
-    """A test that is true in some captures only: `torch.compiler.is_compiling()` and its like."""
+    """A test that some captures decide: `torch.compiler.is_compiling()` and its like, alone or beside other tests.
 
-    engines: frozenset[Engine]
+    `may`: the captures in which it can be true, `sure`: those in which it always is.
+    """
+
+    may: frozenset[Engine]
+    sure: frozenset[Engine]
     src: frozenset[Event] = NONE
 
 
@@ -337,7 +341,7 @@ def _merge(a: Any, b: Any) -> Value | None:
         return a
     if isinstance(a, SliceValue):
         return SliceValue(tuple(join(x, y) for x, y in zip(a.parts, b.parts, strict=False)), a.src | b.src)
-    if isinstance(a, Flag) and a.engines == b.engines:
+    if isinstance(a, Flag) and (a.may, a.sure) == (b.may, b.sure):
         return a
     return None
 

@@ -258,7 +258,8 @@ class Core:
             flags = [v for v in value.options if isinstance(v, Flag)]
             rest = [v for v in value.options if not isinstance(v, Flag)]
             if flags and all(isinstance(v, Const) and not v.value for v in rest):
-                return Flag(frozenset().union(*(f.engines for f in flags)), value.src)
+                may = frozenset[Engine]().union(*(f.may for f in flags))
+                return Flag(may, frozenset[Engine]().union(*(f.sure for f in flags)), value.src)
         return None
 
     def truth(self, value: Value) -> tuple[bool | None, bool]:
