@@ -33,12 +33,9 @@ class Env:
 
     def assign(self, name: str, value: Value) -> None:
         self.vars[name] = value
-        if self._refined(name):
-            for known in [k for k in self.vars if k.startswith(name + ".")]:
-                del self.vars[known]
-
-    def _refined(self, name: str) -> bool:
-        return any("." in k and k.startswith(name + ".") for k in self.vars)
+        inside = name + "."
+        for known in [k for k in self.vars if k.startswith(inside)]:
+            del self.vars[known]
 
 
 def joined(snapshots: Iterable[dict[str, Value]]) -> dict[str, Value] | None:

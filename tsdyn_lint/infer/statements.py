@@ -617,10 +617,12 @@ def _is_dict(option: Value, value: Value) -> bool:
 
 def _moved(value: cst.BaseExpression, target: cst.CSTNode) -> bool:
     """`self.mask = self.mask.to(x.device)`: the attribute keeps the value it had."""
-    path = path_of(target)
+    path = path_of(target) if type(target) is cst.Attribute else ""
+    if not path:
+        return False
     while isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value in _MOVES:
         value = value.func.value
-    return "." in path and path_of(value) == path
+    return path_of(value) == path
 
 
 _MOVES = frozenset({"to", "cuda", "cpu", "type_as", "contiguous"})
