@@ -110,8 +110,10 @@ class BuiltinCalls(Tensors):
             return INT
         found: list[Value] = []
         for option in options(value):
-            if isinstance(option, Tensor):
-                origin = "data" if option.data_sized else "size" if option.origin in ("data", "random") else "constant"
+            if isinstance(option, Tensor) and option.data_sized:
+                found.append(self.data_size(option))
+            elif isinstance(option, Tensor):
+                origin = "size" if option.origin in ("data", "random") else "constant"
                 event = self.emit("size", node, option, sub="len", spelling="len") if origin != "constant" else None
                 src = option.src if event is None else option.src | {event}
                 if self.doubtful(option) and not option.intermediate:

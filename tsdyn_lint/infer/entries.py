@@ -102,8 +102,11 @@ def dotted_ast(node: ast.expr, module: Module) -> str:
 
 
 def _plain_name(node: ast.expr | None) -> str:
+    """The last name of what is captured: of `model.generate` the method's."""
     if isinstance(node, ast.Name):
         return node.id
+    if isinstance(node, ast.Attribute):
+        return node.attr
     if isinstance(node, ast.Call):
         return _plain_name(node.func)
     return ""
@@ -232,6 +235,14 @@ def entries(program: Program, module: Module) -> Iterator[Entry]:
             any_function = True
             scripted = bool(function.decorator_names & _SCRIPTED)
             yield Entry(function, None, CERTAIN, frozenset({Engine.SCRIPT}) if scripted else ALL_ENGINES)
+            continue
+        # `torch.compile(model.generate)`, or a decorated method
+        asked = frozenset[Engine]().union(*(capture.engines for capture in named if capture.name == name))
+        for cls in module.classes:
+            method = cls.methods.get(name)
+            if method is not None and not (name == "forward" and program.is_nn_module(cls)):
+                any_function = True
+                yield Entry(method, cls, engines=asked)
     if not any_class and not any_function and not named:
         loose = program.root(module.path) == module.path.parent
         for function in module.functions:

@@ -80,8 +80,9 @@ class Refinement(Core):
             self.frame.env.vars[path] = result
         elif not kept and isinstance(value, Const) and value.soft:
             self.frame.env.vars[path] = UNKNOWN if instead is None else instead
-        elif not kept and instead is not None and isinstance(value, Tensor) and not value.intermediate:
-            self.frame.env.vars[path] = instead  # an argument that was only taken for a tensor
+        elif not kept and isinstance(value, Tensor) and not value.intermediate:
+            # an argument that was only taken for a tensor
+            self.frame.env.vars[path] = UNKNOWN if instead is None else instead
         elif instead is not None and (isinstance(value, Unknown) or isinstance(instead, Tensor) and _only_told(value)):
             self.frame.env.vars[path] = instead
 
