@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ class Spec:
     shape: tuple[int, ...] = ()
     items: tuple[Spec, ...] = ()
     keys: tuple[str, ...] = ()
-    value: Any = None
+    value: Any = field(default=None, hash=False)  # it may be a list
     high: int = 2
     """Whole numbers are drawn below it."""
 
