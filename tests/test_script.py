@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 
 import pytest
@@ -152,3 +154,20 @@ def test_every_schema_of_the_data_can_be_read() -> None:
     data = load((2, 13))
     texts = [x for group in (data.operators, data.functions) for found in group.values() for x in found]
     assert len([schema.parse(x) for x in texts if not x.startswith("!")]) > 2000
+
+
+def test_a_program_does_not_outlive_its_check() -> None:
+    code = HEAD + (
+        "class Inner(nn.Module):\n    def forward(self, x):\n        return torch.cat(x, x, x)\n"
+        "@torch.jit.interface\nclass One:\n    def one(self, x: Tensor) -> Tensor:\n        pass\n"
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.inner = Inner()\n"
+        "    def forward(self, x, ones: List[One]):\n        return torch.cat(ones), self.inner(x)\n"
+    )
+    path = Path("/project/model.py")
+    program = Program(lambda asked: code if asked == path else None)
+    program.linted.append(program.load(path))
+    assert script_events(program, (2, 13), lambda entry, error: None)
+    watched = weakref.ref(program.linted[0])
+    del program
+    gc.collect()
+    assert watched() is None
