@@ -130,7 +130,7 @@ class Instances(Calls):
             self._instances[memo] = instance
         elif any(
             b in ("builtins.dict", "collections.OrderedDict", "collections.UserDict", "dict") for b in outside
-        ) and not _is_dataclass(cls):
+        ) and not is_dataclass(cls):
             return instance
         elif any(b.startswith("torch.autograd.") for b in outside):
             return instance
@@ -141,7 +141,7 @@ class Instances(Calls):
             with self.quietly() if is_module or node is None else nullcontext():
                 if isinstance(init, Function):
                     self.call_function(Func(init, instance), args, node)
-                elif _is_dataclass(cls) or any(isinstance(b, Class) and _is_dataclass(b) for b in line):
+                elif is_dataclass(cls) or any(isinstance(b, Class) and is_dataclass(b) for b in line):
                     self.fill_fields(instance, cls, args)
             instance.complete = True
         finally:
@@ -275,7 +275,7 @@ class Instances(Calls):
         if isinstance(index, Const) and isinstance(index.value, str) and index.value in owner.attrs:
             return owner.attrs[index.value]
         if (
-            _is_dataclass(owner.cls)
+            is_dataclass(owner.cls)
             or self.fields(owner.cls)
             and any(b.endswith("ModelOutput") for b in map(_base_name, self.program.mro(owner.cls)))
         ):
@@ -643,7 +643,7 @@ def holds_rnn(value: Value, depth: int = 4) -> bool:
     return False
 
 
-def _is_dataclass(cls: Class) -> bool:
+def is_dataclass(cls: Class) -> bool:
     for decorator in cls.node.decorators:
         name = cls.module.dotted(
             decorator.decorator.func if isinstance(decorator.decorator, cst.Call) else decorator.decorator

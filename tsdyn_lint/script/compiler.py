@@ -8,6 +8,7 @@ from typing import Any
 
 import libcst as cst
 
+from tsdyn_lint.infer.instances import is_dataclass
 from tsdyn_lint.parse import Piece
 from tsdyn_lint.resolve import Assigned, Class, Function, Module, Program
 from tsdyn_lint.script import frontend
@@ -591,6 +592,7 @@ class Compiler:
         if found is None:
             self._script_classes[cls] = True
             found = not self.program.mro(cls)[1:] or self.program.mro(cls)[1:] == ("object",)
+            found = found and not is_dataclass(cls)  # the methods that its decorator makes have no source
             problems, self.problems = self.problems, {}
             try:
                 for name, method in cls.methods.items():
