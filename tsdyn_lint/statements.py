@@ -24,7 +24,8 @@ class Statements:
                 if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                     inner = f"{name}.{child.name}".lstrip(".")
                 if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                    for row in range(child.lineno, (child.end_lineno or child.lineno) + 1):
+                    above = min((d.lineno for d in child.decorator_list), default=child.lineno)
+                    for row in range(above, (child.end_lineno or child.lineno) + 1):
                         functions[row] = (child.lineno, child.end_lineno or child.lineno, inner)
                 if isinstance(child, ast.stmt):
                     first, last = child.lineno, _header_end(child)
@@ -59,7 +60,9 @@ class Statements:
         return one == other or self.span(one) == self.span(other)
 
     def function(self, row: int) -> tuple[int, int, str] | None:
-        """First row, last row and qualified name of the innermost function around a row."""
+        """First row, last row and qualified name of the innermost function around a row; a decorator's is the function
+        below it.
+        """
         return self._tables[1].get(row)
 
     def share(self, rows: set[int], functions: set[tuple[int, int, str]]) -> tuple[int, int]:

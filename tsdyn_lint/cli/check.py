@@ -33,12 +33,9 @@ def check(paths: tuple[Path, ...], given: dict[str, Any]) -> int:
     from tsdyn_lint.config import Configs
     from tsdyn_lint.session import Request, run
 
-    for name in ("report", "update_budgets"):
+    for name in ("report", "update_budgets", "calls", "backend"):
         if given[name] and not given["verify"]:
             raise click.UsageError(f"--{name.replace('_', '-')} is about what --verify sees: give both")
-    for name in ("calls", "backend"):
-        if given[name] and given["verify"] not in ("measure", "aot"):
-            raise click.UsageError(f"--{name} is about what is measured: give --verify=measure")
     if given["report"] and not given["report"].absolute().parent.is_dir():
         raise click.UsageError(f"--report {given['report']}: no such folder")
     layer, file = layer_from(given)

@@ -70,9 +70,9 @@ class Observed:
         return self.seen.get("eager")
 
     def ran(self, finding: Finding) -> bool:
-        """Whether the finding's statement ran eagerly; a `def` line ran if its function was entered."""
+        """Whether the finding's statement ran eagerly; a `def` line or a decorator did if its function was entered."""
         function = self.files(finding.filename).function(finding.start.row)
-        if function is not None and function[0] == finding.start.row:
+        if function is not None and finding.start.row <= function[0]:
             return self.entered(finding)
         rows = set(self.eager.lines.get(finding.filename, ())) if self.eager else set()
         first, last = self.files(finding.filename).span(finding.start.row)
