@@ -6,6 +6,7 @@ Nothing in here is kept by hand but the constructor arguments that let a module 
 
 from __future__ import annotations
 
+import argparse
 import builtins
 import importlib
 import inspect
@@ -13,10 +14,10 @@ import json
 import math
 import os
 import re
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -530,5 +531,7 @@ def generate() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    with open(sys.argv[1], "w", encoding="utf8") as out:
-        json.dump(generate(), out, separators=(",", ":"), sort_keys=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    target = parser.parse_args().out
+    target.write_text(json.dumps(generate(), separators=(",", ":"), sort_keys=True), encoding="utf-8")
