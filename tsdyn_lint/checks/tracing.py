@@ -32,6 +32,8 @@ def size_branch(event: Event) -> set[Engine] | None:
 def size_to_constant(event: Event) -> set[Engine] | None:
     if event.facts["spelling"] == "dict-key":
         return {R, T}
+    if event.facts["spelling"] == "len" and event.use_kinds and event.use_kinds <= {"branch", "raise", "assert"}:
+        return None  # the branch on it is a finding, the check on it is none
     return {T} if event.facts["spelling"] in ("int", "float", "len", "math", "round", "min", "max") else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import libcst as cst
@@ -110,16 +111,15 @@ class BuiltinCalls(Tensors):
             return INT
         found: list[Value] = []
         for option in options(value):
-            if isinstance(option, Tensor) and option.data_sized:
-                found.append(self.data_size(option))
-            elif isinstance(option, Tensor):
-                origin = "size" if option.origin in ("data", "random") else "constant"
+            if isinstance(option, Tensor):
+                origin = "size" if option.origin in ("data", "random") or option.data_sized else "constant"
                 event = self.emit("size", node, option, sub="len", spelling="len") if origin != "constant" else None
                 src = option.src if event is None else option.src | {event}
                 if self.doubtful(option) and not option.intermediate:
                     found.append(Scalar("int", "unknown", src))
                     continue
-                found.append(Scalar("int", origin, src))
+                size = self.data_size(option) if option.data_sized else Scalar("int", origin, src)
+                found.append(replace(size, src=size.src | src))
             elif isinstance(option, Seq):
                 if option.items is not None and option.owner in ("local", "argument"):
                     found.append(Const(len(option.items), option.kind != "tuple", sources(option)))
