@@ -277,3 +277,13 @@ def test_a_missing_extra_is_named(project: Project, monkeypatch: pytest.MonkeyPa
     assert "pip install 'tsdyn-lint[watch]'" in project.run("-w").stderr
     result = project.run("lsp")
     assert result.exit_code == 2 and "pip install 'tsdyn-lint[lsp]'" in result.stderr
+
+
+def test_a_very_deep_expression_costs_no_other_file(project: Project) -> None:
+    model = "import torch.nn as nn\n\n\nclass Net(nn.Module):\n    def forward(self, x):\n        {body}\n        return x\n"
+    project.write("deep.py", model.format(body="x = " + " + ".join(["x"] * 700)))
+    project.write("ok.py", model.format(body="print(x)"))
+    result = project.run("-j", "1", "--engine", "dynamo,script", "-o", "concise", "deep.py", "ok.py")
+    assert result.exit_code == 1, result.stderr
+    assert "ok.py:6:9: TSD301" in result.stdout
+    assert "TSD099" not in result.stdout

@@ -64,3 +64,12 @@ def test_gitignore_above_the_named_folder_counts_inside_a_repository(tree: Proje
 def test_a_linked_folder_is_not_followed(tree: Project) -> None:
     (tree.folder / "loop").symlink_to(tree.folder)
     assert listed(tree) == ["a.py", "b.ipynb", "gen/g.py", "pkg/d.py"]
+
+
+def test_links_that_lead_to_each_other_are_passed_over(project: Project) -> None:
+    project.write("ok.py", "import torch\n")
+    (project.folder / "a.py").symlink_to(project.folder / "b.py")
+    (project.folder / "b.py").symlink_to(project.folder / "a.py")
+    result = project.run(".")
+    assert result.exit_code == 0, result.stderr
+    assert "1 file" in result.stdout

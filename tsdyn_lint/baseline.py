@@ -21,7 +21,7 @@ def read_baseline(path: Path) -> Counter[Key]:
         return Counter({(e["path"], e["code"], e["scope"], e["line"]): int(e["count"]) for e in entries})
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such baseline; --update-baseline writes it") from None
-    except (OSError, ValueError, KeyError, TypeError) as problem:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as problem:
         raise ConfigError(f"{path}: not a baseline: {problem!r}") from problem
 
 

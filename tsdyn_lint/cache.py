@@ -58,6 +58,11 @@ class FileRecord:
     shown: list[Any] = field(default_factory=list)
 
 
+def _digest(text: str) -> str:
+    """The first line of a record: one that was damaged, or written by other hands, is none."""
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
 @dataclass
 class Record:
     """A whole run: its files by path, and the paths that modules were looked for at in vain."""
@@ -95,7 +100,8 @@ class Cache:
         """What was written under a name; None without it, or where it is damaged."""
         try:
             with open(self.folder / f"{name}.json", encoding="utf-8") as handle:
-                return json.load(handle)
+                digest, _, text = handle.read().partition("\n")
+            return json.loads(text) if digest == _digest(text) else None
         except (OSError, ValueError):
             return None
 
@@ -108,7 +114,7 @@ class Cache:
             self._make_folder()
             descriptor, temporary = tempfile.mkstemp(dir=self.folder, suffix=".tmp")
             with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-                handle.write(text)
+                handle.write(f"{_digest(text)}\n{text}")
             os.replace(temporary, self.folder / f"{name}.json")
             self._prune()
         except OSError:

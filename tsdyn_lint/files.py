@@ -50,8 +50,11 @@ def _walk(folder: Path, configs: Configs, ignores: tuple[_Ignore, ...]) -> Itera
         ignores = (*ignores, _Ignore(folder))
     for entry in entries:
         path = folder / entry.name
-        is_folder = entry.is_dir(follow_symlinks=False)
-        if not is_folder and not (entry.name.endswith(_SUFFIXES) and entry.is_file()):
+        try:
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if not is_folder and not (entry.name.endswith(_SUFFIXES) and entry.is_file()):
+                continue
+        except OSError:  # links that lead to each other
             continue
         if settings.excludes(path) or (settings.respect_gitignore and _ignored(path, is_folder, ignores)):
             continue

@@ -15,6 +15,7 @@ from tsdyn_lint.findings import Engine, Finding, Related, Severity
 from tsdyn_lint.infer.events import CONFIDENCE, LIKELY, Event, Step
 from tsdyn_lint.infer.settings import CompileSettings
 from tsdyn_lint.parse import Piece
+from tsdyn_lint.problems import internal_error
 from tsdyn_lint.rulebook import Rule, RuleBook
 from tsdyn_lint.torchdata.load import TorchData, load
 
@@ -108,8 +109,12 @@ class Matcher:
             if event.function in eager:
                 hit -= {Engine.RECOMPILE}  # nothing of it is compiled, so nothing compiles again
             hit &= engines
-            if hit:
+            if not hit:
+                continue
+            try:
                 yield _renamed(_finding(event, rule, verdict, hit, compiled), event, data)
+            except RecursionError as error:  # too deep a tree for libcst to print
+                yield internal_error(event.module.path, error, f"placing {rule.code}")
 
     def _hits(
         self,

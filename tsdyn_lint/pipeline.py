@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.script.check import reconcile, script_events
 from tsdyn_lint.source import Source, read_source, syntax_finding
 from tsdyn_lint.torchdata.load import load
+
+_DEPTH = 6_000
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,19 @@ class Analysis:
 
 def analyse(files: Sequence[Source], settings: Settings, rulebook: RuleBook) -> Analysis:
     """Judges the files together. A file that does not parse gives `TSD000`."""
-    with _without_collector(), unchecked():
+    with _without_collector(), unchecked(), _deep():
         return _analyse(files, settings, rulebook)
+
+
+@contextmanager
+def _deep() -> Iterator[None]:
+    """Trees are walked recursively, and a chain of a few hundred calls or sums is as deep."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _DEPTH))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 @contextmanager

@@ -112,7 +112,7 @@ def make_source(path: Path, data: bytes) -> Source:
             return Source(path, data, text, cells=cells)
         encoding = source_encoding(data)
         return Source(path, data, data.decode(encoding), encoding)
-    except (UnicodeError, LookupError, ValueError) as problem:
+    except (UnicodeError, LookupError, ValueError, RecursionError) as problem:
         return Source(path, data, "", error=syntax_finding(path, str(problem)))
 
 

@@ -260,6 +260,8 @@ class InitLibrary(InitExpressions):
             if len(inner) == len(args[0].items):
                 values = [inner]
         if len(values) == len(args) and args:
+            if name == "pow" and not all(isinstance(v, (int, float)) and abs(v) < 64 for v in values):
+                return Unk(t.UNKNOWN)
             try:
                 soft = any(a.soft for a in args if isinstance(a, Const))
                 return Const(getattr(builtins, name)(*values), soft)
