@@ -280,9 +280,9 @@ def test_a_missing_extra_is_named(project: Project, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_very_deep_expression_costs_no_other_file(project: Project) -> None:
-    model = "import torch.nn as nn\n\n\nclass Net(nn.Module):\n    def forward(self, x):\n        {body}\n        return x\n"
-    project.write("deep.py", model.format(body="x = " + " + ".join(["x"] * 700)))
-    project.write("ok.py", model.format(body="print(x)"))
+    model = "import torch.nn as nn\n\n\nclass Net(nn.Module):\n    def forward(self, x):\n        {}\n"
+    project.write("deep.py", model.format("return " + " + ".join(["x"] * 700)))
+    project.write("ok.py", model.format("print(x)"))
     result = project.run("-j", "1", "--engine", "dynamo,script", "-o", "concise", "deep.py", "ok.py")
     assert result.exit_code == 1, result.stderr
     assert "ok.py:6:9: TSD301" in result.stdout
