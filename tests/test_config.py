@@ -62,6 +62,8 @@ def test_extend_inherits_and_overrides(project: Project, prints: None) -> None:
             "[[verify.targets]]\nbudget = {guards = 1}\n[[verify.targets]]\nbudget.guards = -1\n",
             "tsdyn-lint.toml:4: `verify.targets.budget.guards` must be a whole number from 0 up",
         ),
+        ("[verify]\ntimeout = -1\n", "tsdyn-lint.toml:2: `verify.timeout` must be a number of seconds above 0"),
+        ("[verify]\nmemory = 1.5\n", "tsdyn-lint.toml:2: `verify.memory` must be a whole number of MB"),
         (
             "[[verify.targets]]\nbudget.min_coverage = 90\n",
             "tsdyn-lint.toml:2: `verify.targets.budget.min_coverage` must be a number from 0 to 1",

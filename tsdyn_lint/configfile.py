@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -174,6 +175,15 @@ def _number(most: float | None = None) -> Check:
     return check
 
 
+def _seconds(value: Any) -> str | None:
+    right = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+    return None if right else "a number of seconds above 0"
+
+
+def _above(least: int, words: str) -> Check:
+    return lambda value: None if isinstance(value, int) and not isinstance(value, bool) and value >= least else words
+
+
 def _whole(value: Any) -> str | None:
     return None if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else "a whole number from 0 up"
 
@@ -206,11 +216,11 @@ _TARGET: dict[str, Any] = {
     "budgets": _Each(_minor_version, _BUDGET),
 }
 _VERIFY: dict[str, Any] = {
-    "timeout": _anything,
-    "memory": _anything,
+    "timeout": _seconds,
+    "memory": _above(1, "a whole number of MB"),
     "device": _one_of("auto", "cpu", "cuda"),
     "backend": _is(str, "a string"),
-    "calls": _is(int, "a whole number"),
+    "calls": _above(1, "a whole number from 1 up"),
     "targets": [_TARGET],
 }
 _KEYS: dict[str, Any] = {
