@@ -129,13 +129,26 @@ def _judge_chunks(chunks: list[list[Source]], settings: Settings, rulebook: Rule
 
     can_fork = "fork" in multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("fork" if can_fork else "spawn")
-    with ProcessPoolExecutor(min(jobs, len(chunks)), context) as pool:
+    with ProcessPoolExecutor(min(jobs, len(chunks)), context, _end_with, (os.getpid(),)) as pool:
         futures: list[Future[Judgement]] = [pool.submit(_judge_chunk, chunk, settings, rulebook) for chunk in chunks]
         for chunk, future in zip(chunks, futures, strict=True):
             try:
                 yield future.result()
             except BrokenProcessPool as problem:
                 yield Judgement([internal_error(source.path, problem) for source in chunk])
+
+
+def _end_with(parent: int) -> None:
+    """Lets a worker end soon after the process it works for: one that is killed can tell nobody."""
+    import threading
+    import time
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _judge_chunk(chunk: list[Source], settings: Settings, rulebook: RuleBook) -> Judgement:
