@@ -58,9 +58,8 @@ class FileRecord:
     shown: list[Any] = field(default_factory=list)
 
 
-def _digest(text: str) -> str:
-    """The first line of a record: one that was damaged, or written by other hands, is none."""
-    return blake2b(text.encode(), digest_size=16).hexdigest()
+def _digest(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()
 
 
 @dataclass
@@ -101,7 +100,8 @@ class Cache:
         try:
             with open(self.folder / f"{name}.json", encoding="utf-8") as handle:
                 digest, _, text = handle.read().partition("\n")
-            return json.loads(text) if digest == _digest(text) else None
+            # a record that was damaged, or written by other hands, is none
+            return json.loads(text) if digest == _digest(text.encode()) else None
         except (OSError, ValueError):
             return None
 
@@ -114,7 +114,7 @@ class Cache:
             self._make_folder()
             descriptor, temporary = tempfile.mkstemp(dir=self.folder, suffix=".tmp")
             with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-                handle.write(f"{_digest(text)}\n{text}")
+                handle.write(f"{_digest(text.encode())}\n{text}")
             os.replace(temporary, self.folder / f"{name}.json")
             self._prune()
         except OSError:
@@ -151,7 +151,7 @@ def stamp(path: str) -> Stamp:
     except OSError:
         return Stamp(-1, -1, "")
     young = time.time_ns() - state.st_mtime_ns < _RACY_NS
-    return Stamp(len(data), -1 if young else state.st_mtime_ns, blake2b(data, digest_size=16).hexdigest())
+    return Stamp(len(data), -1 if young else state.st_mtime_ns, _digest(data))
 
 
 def key_of(settings: Settings, asked: Iterable[str]) -> str:
@@ -166,7 +166,7 @@ def key_of(settings: Settings, asked: Iterable[str]) -> str:
         [str(settings.root), str(settings.config_file)],
         _tool_state(settings.rule_paths),
     ]
-    return blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+    return _digest(json.dumps(parts).encode())
 
 
 def _tool_state(rule_paths: tuple[Path, ...]) -> list[tuple[str, int, int]]:

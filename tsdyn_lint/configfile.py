@@ -184,8 +184,7 @@ def _above(least: int, words: str) -> Check:
     return lambda value: None if isinstance(value, int) and not isinstance(value, bool) and value >= least else words
 
 
-def _whole(value: Any) -> str | None:
-    return None if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else "a whole number from 0 up"
+_whole = _above(0, "a whole number from 0 up")
 
 
 @dataclass(frozen=True)

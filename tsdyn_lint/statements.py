@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from functools import cached_property
+from pathlib import Path
 
 
 class Statements:
@@ -70,6 +71,14 @@ class Statements:
         inside = [row for row in self._tables[2] if any(first < row <= last for first, last, _ in functions)]
         ran = [row for row in inside if any(r in rows for r in range(row, self.span(row)[1] + 1))]
         return len(ran), len(inside)
+
+
+def text_of(filename: str) -> str:
+    """The text of a file; empty where it cannot be read."""
+    try:
+        return Path(filename).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def _header_end(node: ast.stmt) -> int:

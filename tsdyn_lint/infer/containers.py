@@ -26,6 +26,7 @@ from tsdyn_lint.infer.values import (
     Value,
     either,
     element,
+    hashable,
     join,
     options,
     sources,
@@ -304,11 +305,3 @@ class Containers(Operators):
 
     def mutated(self, owner: Seq | Mapping, how: str, node: cst.CSTNode, value: Value) -> None:
         raise NotImplementedError
-
-
-def hashable(value: object) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True

@@ -9,7 +9,7 @@ from typing import Any
 import libcst as cst
 
 from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, LIKELY, POSSIBLE
-from tsdyn_lint.infer.refine import Refinement
+from tsdyn_lint.infer.refine import Refinement, is_none
 from tsdyn_lint.infer.values import (
     UNKNOWN,
     ClassRef,
@@ -139,7 +139,7 @@ class Operators(Refinement):
         """`cache or {}`: what stands before it is such a container or nothing, whatever an annotation said."""
         left, right = self.expr(node.left), self.expr(node.right)
         self.contradict(left)
-        given = [o for o in options(left) if not isinstance(o, (Tensor, Unknown)) and not _is_nothing(o)]
+        given = [o for o in options(left) if not isinstance(o, (Tensor, Unknown)) and not is_none(o)]
         if len(given) == len(options(left)):
             return either([*given, right])
         if isinstance(right, Mapping):
@@ -458,10 +458,6 @@ class Operators(Refinement):
             inner = element(right) if right.items != [] else UNKNOWN
             origins += [v.origin for v in options(inner) if isinstance(v, Scalar) and v.origin in ("data", "size")]
         return Scalar("bool", origins[0] if origins else "unknown", src)
-
-
-def _is_nothing(value: Value) -> bool:
-    return isinstance(value, Const) and value.value is None
 
 
 def derived(tensor: Tensor, dtype: str | None, rank: int | None = None, origin: str | None = None) -> Tensor:

@@ -9,7 +9,6 @@ import libcst as cst
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer import contexts
-from tsdyn_lint.infer.containers import hashable
 from tsdyn_lint.infer.events import LIKELY, POSSIBLE
 from tsdyn_lint.infer.expressions import Expressions
 from tsdyn_lint.infer.frames import Loop, joined
@@ -30,6 +29,7 @@ from tsdyn_lint.infer.values import (
     Value,
     either,
     element,
+    hashable,
     join,
     options,
 )

@@ -358,12 +358,18 @@ def element(value: Seq) -> Value:
     return value.elem if value.items is None else either(value.items) if value.items else UNKNOWN
 
 
+def hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
 def key(value: Value, depth: int = 3) -> Hashable:
     """What a call's result may depend on: calls with equal keys are walked once."""
     if isinstance(value, Const):
-        try:
-            hash(value.value)
-        except TypeError:
+        if not hashable(value.value):
             return id(value)
         return ("c", type(value.value), value.value, value.soft, value.src)
     if isinstance(value, Tensor):

@@ -7,9 +7,10 @@ from typing import Any
 
 import libcst as cst
 
+from tsdyn_lint.infer.values import hashable
 from tsdyn_lint.resolve import Class, Function
 from tsdyn_lint.script import types as t
-from tsdyn_lint.script.init_expressions import AUTOGRAD, hashable
+from tsdyn_lint.script.init_expressions import AUTOGRAD
 from tsdyn_lint.script.init_frames import (
     Frame,
     Raised,

@@ -8,6 +8,7 @@ from typing import Any
 
 import libcst as cst
 
+from tsdyn_lint.infer.values import hashable
 from tsdyn_lint.resolve import Assigned, Class, Function, Module
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.init_frames import (
@@ -314,11 +315,3 @@ class InitExpressions(InitOperators):
 
     def _is_range(self, node: cst.CSTNode) -> bool:
         return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "range"
-
-
-def hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True

@@ -11,7 +11,7 @@ from typing import Any
 from tsdyn_lint.config import Settings
 from tsdyn_lint.configfile import PYPROJECT
 from tsdyn_lint.findings import Finding, Location, Related, Severity
-from tsdyn_lint.statements import Statements
+from tsdyn_lint.statements import Statements, text_of
 from tsdyn_lint.tomlplaces import Path as Keys
 from tsdyn_lint.tomlplaces import places, row_of
 from tsdyn_lint.verify.target import Target
@@ -150,7 +150,7 @@ def finding(
     at = next((place for place in over.culprits if place[0] in files), None)
     at = at or _definition(target, files) or _setting(target, torch, settings, over.figure)
     filename, row = at
-    statements = files.get(filename) or Statements(_read(filename))
+    statements = files.get(filename) or Statements(text_of(filename))
     left, right = statements.columns(row)
     function = statements.function(row)
     related = (
@@ -170,7 +170,7 @@ def _definition(target: Target, files: Mapping[str, Statements]) -> Place | None
     if str(target.file) not in files:
         return None
     try:
-        body = ast.parse(_read(str(target.file))).body
+        body = ast.parse(text_of(str(target.file))).body
     except (SyntaxError, ValueError):
         return None
     row = 0
@@ -189,7 +189,7 @@ def _setting(target: Target, torch: str | None, settings: Settings, figure: str)
     if file is None:
         return str(target.file), 1
     index = next(i for i, table in enumerate(settings.verify["targets"]) if table is target.table)
-    text = _read(str(file))
+    text = text_of(str(file))
     path: Keys = (*targets_path(file), index)
     keys: list[Keys] = [(*path, "budgets", minor(torch), figure), (*path, "budget", figure), path]
     written = places(text)
@@ -205,10 +205,3 @@ def config_file(settings: Settings) -> Path | None:
 def targets_path(file: Path) -> tuple[str, ...]:
     """The keys that lead to the list of targets in that file."""
     return (*(PYPROJECT if file.name == "pyproject.toml" else ()), "verify", "targets")
-
-
-def _read(filename: str) -> str:
-    try:
-        return Path(filename).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -13,7 +13,7 @@ from tsdyn_lint.config import Settings
 from tsdyn_lint.findings import Engine, Finding
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.source import Source
-from tsdyn_lint.statements import Statements
+from tsdyn_lint.statements import Statements, text_of
 from tsdyn_lint.suppress import suppress
 from tsdyn_lint.torchversion import installed_torch
 from tsdyn_lint.verify import budget
@@ -117,7 +117,7 @@ def _verify_group(
 
     def statements(filename: str) -> Statements:
         if filename not in texts:
-            texts[filename] = Statements(_text(filename))
+            texts[filename] = Statements(text_of(filename))
         return texts[filename]
 
     for run in runs:
@@ -178,13 +178,6 @@ def observed(
     return Observed(name, seen, result.broken, result.failure, statements, tuple(findings))
 
 
-def _text(filename: str) -> str:
-    try:
-        return Path(filename).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
 def _run_targets(group: Group, findings: list[Finding], options: Options, workers: Workers) -> list[Ran]:
     """Named targets and top-level classes first; then the classes that those did not reach."""
     table = group.settings.verify
@@ -224,7 +217,7 @@ def _from_verify_file(group: Group, workers: Workers) -> list[Target]:
 def _reached(target: Target, runs: Iterable[Ran], group: Group) -> bool:
     """Whether some target already ran this class's `forward`."""
     source = next((s for s in group.sources if s.path == target.file), None)
-    statements = Statements(source.text if source else _text(str(target.file)))
+    statements = Statements(source.text if source else text_of(str(target.file)))
     for run in runs:
         eager = run.result.seen.get("eager")
         rows = eager["lines"].get(str(target.file), ()) if eager and eager["ok"] else ()
