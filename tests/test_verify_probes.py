@@ -82,6 +82,23 @@ def outer(x):
 
 example = outer, (torch.ones(2, 3, requires_grad=True),)
 """
+ONCE = """\
+import torch
+from torch import nn
+
+class Once(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.done = False
+
+    def forward(self, x):
+        if self.done:
+            raise RuntimeError("only once")
+        self.done = True
+        return x + 1
+
+example = Once(), (torch.ones(3),)
+"""
 SEGFAULT = """\
 import torch
 from torch import nn
@@ -101,7 +118,9 @@ example = Dies(), (torch.ones(2),)
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """All files in one worker: its start costs more than the probes."""
     folder: Path = tmp_path_factory.mktemp("examples")
-    texts = {"gate": GATE, "counter": COUNTER, "many": MANY, "plain": PLAIN, "nested": NESTED, "dies": SEGFAULT}
+    texts = {
+        "gate": GATE, "counter": COUNTER, "many": MANY, "plain": PLAIN, "nested": NESTED, "once": ONCE, "dies": SEGFAULT,
+    }  # fmt: skip
     files = []
     for name, text in texts.items():
         files.append(folder / f"{name}.py")
@@ -199,6 +218,12 @@ def test_plain_code_passes_everything(seen: dict[str, Any]) -> None:
     for name in ("script", "trace"):
         assert {a.outcome for a in plain[name].answers} == {"same"}
     assert {a.outcome for a in plain["export"].answers} == {"same", "refused"}
+
+
+def test_a_call_that_eager_refuses_is_compared_with_nothing(seen: dict[str, Any]) -> None:
+    for name in ("dynamo", "script", "trace", "export"):
+        assert [(a.input, a.outcome) for a in seen["once"][name].answers] == [("the example", "same")], name
+    assert seen["once"]["recompile"].calls == ("the example",) and seen["once"]["recompile"].hit_rate is None
 
 
 def test_a_segfault_in_one_probe_leaves_the_others(seen: dict[str, Any]) -> None:

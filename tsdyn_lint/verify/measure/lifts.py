@@ -54,8 +54,8 @@ def _breaks(subject: Subject, config: dict[str, Any]) -> tuple[int | None, tuple
     """The graphs and breaks of one call with a backend that changes nothing; None where the capture fails."""
     graphs = dynamo.Graphs(subject.project)
     with dynamo.clean(), torch._dynamo.config.patch(config):
-        tap, error, _ = dynamo.compile_once(subject, graphs)
-    return None if error else graphs.count, dynamo.distinct(tap.breaks, subject.project)
+        tap, (ok, _), _ = dynamo.compile_once(subject, graphs)
+    return graphs.count if ok else None, dynamo.distinct(tap.breaks, subject.project)
 
 
 def state(made: Rig, config: dict[str, Any]) -> tuple[State, list[float]]:

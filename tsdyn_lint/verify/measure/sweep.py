@@ -6,7 +6,7 @@ from tsdyn_lint.verify.figures import Swept
 from tsdyn_lint.verify.measure.clock import per_call
 from tsdyn_lint.verify.measure.rig import frames_compiled, rig, settle
 from tsdyn_lint.verify.measured import Sweep
-from tsdyn_lint.verify.probes.recompile import limit_hit, runnable
+from tsdyn_lint.verify.probes.recompile import limit_hit, swept
 from tsdyn_lint.verify.probes.subject import Subject
 from tsdyn_lint.verify.probes.tap import Tap
 
@@ -18,7 +18,7 @@ def probe(subject: Subject) -> Sweep | None:
     if not subject.about.get("varies"):
         return None
     made = rig(subject)
-    calls = [call for call in runnable(subject)[0][1:] if call.sized][:MOST]
+    calls = [call for call in swept(subject)[0][1:] if call.sized][:MOST]
     found = []
     with made.conditions(), Tap(subject.project) as tap:
         compiled = made.compile()

@@ -27,17 +27,16 @@ Result = tuple[bool, Any]
 class Agreement:
     """Eager's answers to a sequence of calls on one instance, worked out once and compared with each capture.
 
-    The sequence is the example, the example again (state shows), then every other call. It is run twice (what
-    differs between the two is noise), and once more with a call before it: making a capture runs the module once,
-    so a capture that keeps its state right may be one call ahead.
+    The sequence is the example, the example again (state shows), then every other call that eager takes. It is run
+    twice (what differs between the two is noise), and once more with a call before it: making a capture runs the
+    module once, so a capture that keeps its state right may be one call ahead.
     """
 
     def __init__(self, subject: Subject) -> None:
         again = Call(subject.example.args, subject.example.kwargs, "the example again", "again")
         self.subject = subject
-        self.calls: tuple[Call, ...] = (subject.example, again, *subject.others)
-        self.eager = self._run(subject.fresh())
-        self._again = self._run(subject.fresh())
+        self.calls, self.eager = taken(subject, (subject.example, again, *subject.others))
+        self._again = run(subject.fresh(), self.calls)
         self._ahead: list[Result] | None = None
 
     @property
@@ -47,20 +46,25 @@ class Agreement:
             c.label for c, a, b in zip(self.calls, self.eager, self._again, strict=True) if a[0] and difference(a, b)
         )
 
-    def _run(self, function: Callable[..., Any], before: int = 0) -> list[Result]:
-        for _ in range(before):
-            attempt(function, self.calls[0], 0)
-        return [attempt(function, call, index) for index, call in enumerate(self.calls)]
+    def answers(
+        self,
+        captured: Callable[..., Any],
+        refusal: Callable[[Exception, Call], bool],
+        first: Result | None = None,
+    ) -> tuple[Answer, ...]:
+        """One `Answer` a call. `refusal` says whether an exception is a guard's, not a failure.
 
-    def answers(self, captured: Callable[..., Any], refusal: Callable[[Exception, Call], bool]) -> tuple[Answer, ...]:
-        """One `Answer` a call. `refusal` says whether an exception is a guard's, not a failure."""
-        given = self._run(captured)
+        `first` is the result of the first call, where making the capture was that call.
+        """
+        given = run(captured, self.calls) if first is None else [first, *run(captured, self.calls, 1)]
         answers = self._compare(self.eager, given, refusal)
         if any(a.outcome == "differs" for a in answers):
             if self._ahead is None:
-                self._ahead = self._run(self.subject.fresh(), before=1)
+                function = self.subject.fresh()
+                attempt(function, self.calls[0], 0)
+                self._ahead = run(function, self.calls)
             ahead = self._compare(self._ahead, given, refusal)
-            if not any(a.outcome in ("differs", "raises") for a in ahead):
+            if not any(a.outcome in ("differs", "raises", "eager-failed") for a in ahead):
                 return ahead
         return answers
 
@@ -80,6 +84,24 @@ def agreement(subject: Subject) -> Agreement:
         subject.eager = Agreement(subject)
     found: Agreement = subject.eager
     return found
+
+
+def taken(subject: Subject, calls: Sequence[Call]) -> tuple[tuple[Call, ...], list[Result]]:
+    """The calls that one instance takes in eager, one after the other, and its results.
+
+    One that raises is left out and the rest run anew: half-way it may have left its mark on what the later ones give.
+    """
+    while True:
+        results = run(subject.fresh(), calls)
+        kept = tuple(call for call, result in zip(calls, results, strict=True) if call is calls[0] or result[0])
+        if len(kept) == len(calls):
+            return kept, results
+        calls = kept
+
+
+def run(function: Callable[..., Any], calls: Sequence[Call], first: int = 0) -> list[Result]:
+    """What one instance gives on one call after the other, from the one with that index on."""
+    return [attempt(function, call, index) for index, call in enumerate(calls[first:], first)]
 
 
 def attempt(function: Callable[..., Any], call: Call, seed_value: int) -> Result:

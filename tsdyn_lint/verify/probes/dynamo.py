@@ -10,8 +10,8 @@ from typing import Any
 import torch
 import torch._dynamo
 
-from tsdyn_lint.verify.observe import Answer, Break, Dynamo, Fault, Graph, Site
-from tsdyn_lint.verify.probes.agreement import Agreement, never
+from tsdyn_lint.verify.observe import Answer, Break, Dynamo, Graph, Site
+from tsdyn_lint.verify.probes.agreement import Agreement, Result, detached, never
 from tsdyn_lint.verify.probes.available import lacking
 from tsdyn_lint.verify.probes.places import Project, fault, frames_in
 from tsdyn_lint.verify.probes.subject import Subject, invoke
@@ -93,10 +93,11 @@ def probe(subject: Subject) -> Dynamo:
     answers: tuple[Answer, ...] = ()
     graphs = Graphs(subject.project)
     with clean():
-        tap, error, compiled = compile_once(subject, graphs)
+        tap, first, compiled = compile_once(subject, graphs)
         captured = tuple(graphs.captured)
+        error = None if first[0] else fault(first[1], subject.project)
         if error is None:
-            answers = eager.answers(compiled, never)
+            answers = eager.answers(compiled, never, first)
     breaks = distinct(tap.breaks, subject.project)
     lifted = {name: _lifted(subject, breaks, config) for name, config in SWITCHES.items()} if breaks else {}
     return Dynamo(
@@ -105,15 +106,15 @@ def probe(subject: Subject) -> Dynamo:
     )  # fmt: skip
 
 
-def compile_once(subject: Subject, backend: Graphs) -> tuple[Tap, Fault | None, Callable[..., Any]]:
-    """Compile and call a fresh instance: what was said, what was raised, and the compiled thing."""
+def compile_once(subject: Subject, backend: Graphs) -> tuple[Tap, Result, Callable[..., Any]]:
+    """Compile and call a fresh instance: what was said, what came of the call, and the compiled thing."""
     with Tap(subject.project) as tap:
         compiled = torch.compile(uncompiled(subject.fresh()), backend=backend, fullgraph=subject.fullgraph)
         try:
-            invoke(compiled, subject.example)
+            result = True, detached(invoke(compiled, subject.example))
         except Exception as raised:
-            return tap, fault(raised, subject.project), compiled
-    return tap, None, compiled
+            return tap, (False, raised), compiled
+    return tap, result, compiled
 
 
 def distinct(breaks: list[Break], project: Project) -> tuple[Break, ...]:
@@ -142,8 +143,8 @@ def _lifted(subject: Subject, breaks: tuple[Break, ...], config: dict[str, Any])
     if not known:
         return []
     with clean(), torch._dynamo.config.patch(known):
-        tap, error, _ = compile_once(subject, Graphs(subject.project))
-    if error is not None:
+        tap, (ok, _), _ = compile_once(subject, Graphs(subject.project))
+    if not ok:
         return []
     left = {item.site for item in tap.breaks}
     return sorted({b.site for b in breaks if b.site and b.site not in left}, key=lambda s: (s.filename, s.row))

@@ -12,7 +12,7 @@ import torch
 import torch._dynamo
 
 from tsdyn_lint.verify.observe import Answer, Recompile, Recompiles, Site
-from tsdyn_lint.verify.probes.agreement import Result, answer, attempt
+from tsdyn_lint.verify.probes.agreement import Result, answer, attempt, taken
 from tsdyn_lint.verify.probes.available import lacking
 from tsdyn_lint.verify.probes.dynamo import Graphs, clean, uncompiled
 from tsdyn_lint.verify.probes.places import Project, fault, frames_in
@@ -34,12 +34,12 @@ def probe(subject: Subject) -> Recompiles:
     hits, error = 0, None
     graphs = Graphs(subject.project)
     answers: list[Answer] = []
-    calls, eager = runnable(subject)
+    calls, eager = swept(subject)
     with clean(), Tap(subject.project) as tap:
         compiled = torch.compile(uncompiled(subject.fresh()), backend=graphs)
-        for call, want in zip(calls, eager, strict=True):
+        for index, (call, want) in enumerate(zip(calls, eager, strict=True)):
             before = len(tap.recompiles), len(_mine(tap, subject.project)), graphs.count
-            got = attempt(compiled, call, 0)
+            got = attempt(compiled, call, index)
             answers.append(answer(call, want, got))
             if not got[0]:
                 if not labels:
@@ -56,18 +56,9 @@ def probe(subject: Subject) -> Recompiles:
     return Recompiles(error is None, tuple(labels), tuple(recompiles), tuple(after), hits, tuple(answers), limit, error)
 
 
-def runnable(subject: Subject) -> tuple[list[Call], list[Result]]:
+def swept(subject: Subject) -> tuple[tuple[Call, ...], list[Result]]:
     """The example and the calls of the sweep that eager takes, with its results: the others say nothing of guards."""
-    calls = [subject.example, *subject.sweep]
-    told = results(subject.fresh(), calls)
-    kept = [call for call, result in zip(calls, told, strict=True) if call is subject.example or result[0]]
-    # a call that failed half-way may have left its mark on what the later ones gave
-    return kept, told if len(kept) == len(calls) else results(subject.fresh(), kept)
-
-
-def results(function: Any, calls: list[Call]) -> list[Result]:
-    """What one instance gives on one call after the other."""
-    return [attempt(function, call, 0) for call in calls]
+    return taken(subject, (subject.example, *subject.sweep))
 
 
 def _mine(tap: Tap, project: Project) -> list[dict[str, Any]]:
