@@ -71,10 +71,23 @@ def test_what_is_not_known_breaks_no_budget(tmp_path: Path) -> None:
     seen = target(tmp_path)
     assert broken(seen, dict.fromkeys(("guards", "min_coverage", "min_speedup", "max_compile_s"), 0)) == []
     assert unknown(seen, {"guards": 5, "recompiles": 0}) == ["guards"]
-    seen["dynamo"]["ok"] = False
-    assert set(figures(seen).values()) == {None}
+    seen["dynamo"] |= {"ok": False, "unavailable": "no Dynamo here"}
+    assert set(figures(seen).values()) == {None} and broken(seen, {"graph_breaks": 0}) == []
     seen["budget"]["unknown"] = ["guards"]
     assert fails([], [seen], fail_unverified=True) and not fails([], [seen], fail_unverified=False)
+
+
+def test_what_does_not_run_keeps_no_budget(tmp_path: Path) -> None:
+    seen = target(tmp_path)
+    seen["dynamo"] |= {"ok": False, "error": {"message": "Unsupported: no such thing\n  more"}}
+    (over,) = broken(seen, {"graph_breaks": 0, "guards": 9})
+    assert (over.figure, over.limit, over.measured) == ("graph_breaks", 0, None) and unknown(seen, {"guards": 9}) == []
+    assert over.message == (
+        "graph_breaks, guards of the budget could not be checked: torch.compile raises Unsupported: no such thing"
+    )
+    seen |= {"dynamo": None, "failure": {"kind": "build", "message": "no weights"}}
+    (over,) = broken(seen, {"recompiles": 0})
+    assert over.message.endswith("the target did not run (build): no weights") and broken(seen, {}) == []
 
 
 def test_the_line_past_the_limit_is_to_blame(tmp_path: Path) -> None:
@@ -207,10 +220,40 @@ def test_a_broken_budget_fails_at_the_line_that_did_it(project: Path) -> None:
 
 
 def test_a_target_that_was_not_linted_is_blamed_in_the_configuration(project: Path) -> None:
+    report = json.loads(verify("-o", "json", project / "pkg" / "helper.py").stdout)
+    places = {(Path(f["filename"]).name, f["location"]["row"]) for f in report["findings"] if f["code"] == "TSD902"}
+    assert places == {("tsdyn-lint.toml", 7), ("helper.py", 4)}
+
+
+def test_a_target_that_the_linted_files_have_no_part_in_is_left_alone(project: Path) -> None:
     (project / "other.py").write_text("import torch\n")
-    report = json.loads(verify("-o", "json", project / "other.py").stdout)
-    places = {(Path(f["filename"]).name, f["location"]["row"]) for f in report["findings"]}
-    assert places == {("tsdyn-lint.toml", 7), ("tsdyn-lint.toml", 12)}
+    result = verify(project / "other.py")
+    assert result.exit_code == 0 and "pkg.model:Two, pkg.model:make" in result.stderr
+    (project / "tsdyn-lint.toml").write_text('exclude = ["pkg"]\n' + (project / "tsdyn-lint.toml").read_text())
+    result = verify("-o", "json", project)
+    assert result.exit_code == 0 and json.loads(result.stdout)["targets"] == []
+
+
+def test_a_budget_of_a_target_that_cannot_run_is_broken(project: Path) -> None:
+    helper = project / "pkg" / "helper.py"
+    helper.write_text("import no_such_package\n" + helper.read_text())
+    file = project / "out.xml"
+    result = verify("-o", "json", "-o", f"junit:{file}", project / "pkg")
+    assert result.exit_code == 1, result.output
+    over = [f for f in json.loads(result.stdout)["findings"] if f["code"] == "TSD902"]
+    assert [f["location"]["row"] for f in over] == [5, 20] and all("no_such_package" in f["message"] for f in over)
+    assert file.read_text().count("could not be checked: the target did not run (build)") >= 2
+
+
+def test_a_verify_file_sets_budgets_too(project: Path) -> None:
+    (project / "tsdyn-lint.toml").write_text('engine = ["dynamo"]\nselect = ["TSD9"]\n')
+    (project / "tsdyn_verify.py").write_text(
+        "import torch\nfrom pkg.model import Two\n"
+        'targets = [{"module": Two, "inputs": lambda: (torch.ones(4),), "budget": {"graph_breaks": 0}}]\n'
+    )
+    report = json.loads(verify("-o", "json", project).stdout)
+    assert [f["location"]["row"] for f in report["findings"] if f["code"] == "TSD902"] == [7]
+    assert [t["target"] for t in report["targets"]].count("pkg.model:Two") == 1
 
 
 def test_a_budget_is_judged_where_its_rule_is_selected(tmp_path: Path) -> None:

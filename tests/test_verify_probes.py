@@ -119,7 +119,8 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """All files in one worker: its start costs more than the probes."""
     folder: Path = tmp_path_factory.mktemp("examples")
     texts = {
-        "gate": GATE, "counter": COUNTER, "many": MANY, "plain": PLAIN, "nested": NESTED, "once": ONCE, "dies": SEGFAULT,
+        "gate": GATE, "counter": COUNTER, "many": MANY, "plain": PLAIN, "nested": NESTED, "once": ONCE,
+        "dies": SEGFAULT,
     }  # fmt: skip
     files = []
     for name, text in texts.items():

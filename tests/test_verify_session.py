@@ -177,6 +177,12 @@ def test_a_line_that_ran_and_broke_is_confirmed_one_that_did_not_is_not_reached(
     assert by_row[18]["verify"]["status"] == "confirmed"
 
 
+def test_a_line_whose_own_target_cannot_run_is_not_run(ran: dict[str, Any]) -> None:
+    (finding,) = [f for f in ran["findings"] if f["filename"].endswith("beside.py")]
+    assert finding["entry"].endswith("NotRun.forward") and finding["verify"]["status"] == "not-run"
+    assert all("no weights" in seen["reason"] for seen in finding["verify"]["observed"])
+
+
 def test_confirmed_findings_fail_the_run(ran: dict[str, Any]) -> None:
     assert ran["code"] == 1
 

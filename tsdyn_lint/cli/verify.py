@@ -89,6 +89,9 @@ def verified(outcome: Outcome, given: Mapping[str, Any], jobs: int) -> Outcome:
         found = verify(groups, outcome.findings, options)
     except (NoTorch, TargetError) as problem:
         raise ConfigError(str(problem)) from problem
+    if found.left and not given["quiet"]:
+        names = ", ".join(found.left)
+        click.echo(f"Not run, the linted files have no part in them: {names}.", err=True)
     return replace(outcome, findings=found.findings, targets=found.targets)
 
 

@@ -58,11 +58,13 @@ def _case(run: Run, finding: Finding) -> ElementTree.Element:
 
 def _target_case(target: dict[str, Any]) -> ElementTree.Element:
     case = ElementTree.Element("testcase", name=_xml(str(target.get("target"))), classname="tsdyn-lint.verify")
-    if problem := target.get("failure"):
-        ElementTree.SubElement(case, "skipped", message=_xml(str(problem)))
-    elif broken := (target.get("budget") or {}).get("broken"):
+    if broken := (target.get("budget") or {}).get("broken"):
         message = "; ".join(item["message"] for item in broken)
         ElementTree.SubElement(case, "failure", message=_xml(message), type="budget")
+    elif problem := target.get("failure"):
+        ElementTree.SubElement(case, "skipped", message=_xml(f"not run ({problem['kind']}): {problem['message']}"))
+    elif unknown := (target.get("budget") or {}).get("unknown"):
+        ElementTree.SubElement(case, "skipped", message=f"budget not checked: {', '.join(unknown)}")
     return case
 
 

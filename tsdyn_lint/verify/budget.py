@@ -26,11 +26,14 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True)
 class Broken:
-    """A figure beyond its limit. `culprits` are the lines that took it there, the one to blame first."""
+    """A figure beyond its limit. `culprits` are the lines that took it there, the one to blame first.
+
+    `measured` is None where the target does not run or does not compile: a limit that nothing keeps is broken too.
+    """
 
     figure: str
     limit: float
-    measured: float
+    measured: float | None
     message: str
     culprits: tuple[Place, ...] = ()
 
@@ -73,7 +76,11 @@ def figures(report: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def broken(report: Mapping[str, Any], allowed: Mapping[str, float]) -> list[Broken]:
-    """The limits that are not kept; a figure that is not known breaks none."""
+    """The limits that are not kept. A figure that is not known breaks none, unless the target itself failed."""
+    missing = _missing(report, allowed)
+    if missing and (why := _failed(report)) is not None:
+        message = f"{', '.join(missing)} of the budget could not be checked: {why}"
+        return [Broken(missing[0], allowed[missing[0]], None, message)]
     found = []
     for figure, value in figures(report).items():
         limit = allowed.get(figure)
@@ -87,8 +94,26 @@ def broken(report: Mapping[str, Any], allowed: Mapping[str, float]) -> list[Brok
 
 
 def unknown(report: Mapping[str, Any], allowed: Mapping[str, float]) -> list[str]:
-    """The limits of figures that could not be had."""
+    """The limits of figures that could not be had though the target ran."""
+    return [] if _failed(report) is not None else _missing(report, allowed)
+
+
+def _missing(report: Mapping[str, Any], allowed: Mapping[str, float]) -> list[str]:
     return [figure for figure, value in figures(report).items() if value is None and figure in allowed]
+
+
+def _failed(report: Mapping[str, Any]) -> str | None:
+    """Why a target has no figures: it did not run, or torch.compile raised; None where neither is so."""
+    failure, dynamo = report["failure"], report["dynamo"]
+    if failure is not None and dynamo is None:
+        return f"the target did not run ({failure['kind']}): {_first_line(failure['message'])}"
+    if dynamo is not None and not dynamo["ok"] and dynamo["error"] is not None:
+        return f"torch.compile raises {_first_line(dynamo['error']['message'])}"
+    return None
+
+
+def _first_line(message: str) -> str:
+    return next(iter(message.strip().splitlines()), "")[:200]
 
 
 def _beyond(figure: str, value: float, limit: float, report: Mapping[str, Any]) -> bool:
@@ -186,7 +211,7 @@ def _definition(target: Target, files: Mapping[str, Statements]) -> Place | None
 def _setting(target: Target, torch: str | None, settings: Settings, figure: str) -> Place:
     """Where the configuration sets that limit, or at least the target."""
     file = config_file(settings)
-    if file is None:
+    if file is None or target.entry is not None:
         return str(target.file), 1
     index = next(i for i, table in enumerate(settings.verify["targets"]) if table is target.table)
     text = text_of(str(file))

@@ -17,10 +17,11 @@ from tsdyn_lint.statements import Statements, text_of
 from tsdyn_lint.suppress import suppress
 from tsdyn_lint.torchversion import installed_torch
 from tsdyn_lint.verify import budget
-from tsdyn_lint.verify.confirm import NOT_RUN, Observed, Verdict, best, summed_up, verdict
+from tsdyn_lint.verify.confirm import NOT_REACHED, NOT_RUN, Observed, Verdict, best, summed_up, verdict
 from tsdyn_lint.verify.describe import describe
 from tsdyn_lint.verify.measuring import Measuring
 from tsdyn_lint.verify.observe import OBSERVATIONS, decode
+from tsdyn_lint.verify.relevance import relevant
 from tsdyn_lint.verify.spawn import Job, Result, Workers
 from tsdyn_lint.verify.target import VERIFY_FILE, Target, TargetError, configured, discovered, import_place, named_by
 from tsdyn_lint.verify.unpredicted import unpredicted
@@ -57,10 +58,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Verified:
-    """Findings with verdicts, those of `TSD901` among them, and the targets as the JSON report prints them."""
+    """Findings with verdicts, those of `TSD901` among them, and the targets as the JSON report prints them.
+
+    `left` names the targets that were asked for but have no part in the linted files.
+    """
 
     findings: list[Finding]
     targets: list[dict[str, Any]]
+    left: tuple[str, ...] = ()
 
 
 @dataclass
@@ -84,18 +89,21 @@ def verify(groups: Sequence[Group], findings: Sequence[Finding], options: Option
         raise NoTorch("--verify needs torch in this environment: pip install 'tsdyn-lint[verify]'")
     done: list[Finding] = []
     reports: list[dict[str, Any]] = []
+    left: list[str] = []
     by_file = {str(source.path): group for group in groups for source in group.sources}
     try:
         with Workers(options.jobs, compiling=_compiles(groups, options)) as workers:
             for group in groups:
                 mine = [finding for finding in findings if by_file.get(finding.filename) is group]
-                found, told = _verify_group(group, mine, options, workers)
+                named, others = _named_targets(group, map(Path, by_file), workers)
+                found, told = _verify_group(group, named, mine, options, workers)
                 done += found
                 reports += told
+                left += [target.name for target in others]
     except RuntimeError as problem:
         raise NoTorch(f"--verify: no worker could be started: {problem}") from problem
     done += [finding for finding in findings if finding.filename not in by_file]
-    return Verified(sorted(done, key=lambda finding: finding.sort_key), reports)
+    return Verified(sorted(done, key=lambda finding: finding.sort_key), reports, tuple(dict.fromkeys(left)))
 
 
 def _compiles(groups: Sequence[Group], options: Options) -> bool:
@@ -105,14 +113,14 @@ def _compiles(groups: Sequence[Group], options: Options) -> bool:
 
 
 def _verify_group(
-    group: Group, findings: list[Finding], options: Options, workers: Workers
+    group: Group, named: list[Target], findings: list[Finding], options: Options, workers: Workers
 ) -> tuple[list[Finding], list[dict[str, Any]]]:
     measuring = Measuring(
         options.stage, options.backend or group.settings.verify.get("backend") or "inductor",
         options.calls or group.settings.verify.get("calls"),
     )  # fmt: skip
     _check_backend(measuring.backend, workers)
-    runs = _run_targets(group, findings, options, workers)
+    runs = _run_targets(group, named, findings, options, workers)
     texts: dict[str, Statements] = {str(source.path): Statements(source.text) for source in group.sources}
 
     def statements(filename: str) -> Statements:
@@ -140,10 +148,11 @@ def _verify_group(
 
 def over_budget(target: Target, report: dict[str, Any], group: Group, files: Mapping[str, Statements]) -> list[Finding]:
     """Findings for the limits that a target breaks, which its report is told of too."""
-    allowed = budget.limits(target.table, report["torch"])
+    torch = report["torch"] or ".".join(map(str, installed_torch() or ()))
+    allowed = budget.limits(target.table, torch)
     found = {}
     for over in budget.broken(report, allowed):
-        found[over] = budget.finding(over, target, report["torch"], group.settings, files)
+        found[over] = budget.finding(over, target, torch, group.settings, files)
     kept = _reported(list(found.values()), group)
     told = [over.as_json((one.filename, one.start.row)) for over, one in found.items() if one in kept]
     report["budget"] = {"limits": allowed, "broken": told, "unknown": budget.unknown(report, allowed)}
@@ -178,10 +187,18 @@ def observed(
     return Observed(name, seen, result.broken, result.failure, statements, tuple(findings))
 
 
-def _run_targets(group: Group, findings: list[Finding], options: Options, workers: Workers) -> list[Ran]:
+def _named_targets(group: Group, linted: Iterable[Path], workers: Workers) -> tuple[list[Target], list[Target]]:
+    """Those of the configuration and of a `tsdyn_verify.py`: to run, and those that no linted file has a part in."""
+    root = group.settings.root
+    targets = [*configured(group.settings.verify, root), *_from_verify_file(group, workers)]
+    wanted = relevant(targets, linted, (root, root / "src")) if targets else []
+    return wanted, [target for target in targets if target not in wanted]
+
+
+def _run_targets(
+    group: Group, targets: list[Target], findings: list[Finding], options: Options, workers: Workers
+) -> list[Ran]:
     """Named targets and top-level classes first; then the classes that those did not reach."""
-    table = group.settings.verify
-    targets = [*configured(table, group.settings.root), *_from_verify_file(group, workers)]
     named = {(target.file, target.qualname) for target in targets}
     names = {target.name for target in targets}
     found = [t for t in discovered(group.sources) if (t.file, t.qualname) not in named and t.name not in names]
@@ -191,6 +208,9 @@ def _run_targets(group: Group, findings: list[Finding], options: Options, worker
     runs = _run(first, group, findings, options, workers, 0)
     later = [t for t in found if t.built_by and not _reached(t, runs, group)]
     runs += _run(_sharded(later, options.shard), group, findings, options, workers, len(runs))
+    for run in runs:
+        if not run.target.found and run.result.failure and run.result.failure[0] == "skip":
+            run.result.failure = ("build", run.result.failure[1])  # what was asked for by name is not left out
     return [run for run in runs if run.result.failure is None or run.result.failure[0] != "skip"]
 
 
@@ -210,8 +230,10 @@ def _from_verify_file(group: Group, workers: Workers) -> list[Target]:
     _, result = next(iter(workers.run([Job(subject, ())])))
     if result.failure is not None:
         return [Target(f"{VERIFY_FILE}", file, "", entry=0)]
-    names = result.about.get("targets", [])
-    return [Target(name, file, name.partition(":")[2], entry=index) for index, name in enumerate(names)]
+    listed = result.about.get("targets", [])
+    return [
+        Target(name, file, name.partition(":")[2], budgets, entry=index) for index, (name, budgets) in enumerate(listed)
+    ]
 
 
 def _reached(target: Target, runs: Iterable[Ran], group: Group) -> bool:
@@ -277,15 +299,20 @@ def _judged(finding: Finding, views: Sequence[Observed]) -> Finding:
         why = "notebooks are not run" if finding.cell is not None else "no target to run was found for this file"
         verdicts = [Verdict(engine.value, NOT_RUN, why) for engine in finding.engines]
         return dataclasses.replace(finding, verify=summed_up(verdicts))
-    verdicts = [best(_by_nearness(finding, engine, views)) for engine in finding.engines]
+    verdicts = [_standing(finding, engine, views) for engine in finding.engines]
     return dataclasses.replace(finding, verify=summed_up(verdicts))
 
 
-def _by_nearness(finding: Finding, engine: Engine, views: Sequence[Observed]) -> list[Verdict]:
-    """Verdicts of all targets, those of the finding's own entry point first: of equals the first stands."""
+def _standing(finding: Finding, engine: Engine, views: Sequence[Observed]) -> Verdict:
+    """The verdict of the target that says most, those of the finding's own entry point first.
+
+    That other targets do not reach its line says nothing where its own could not run.
+    """
     entry = finding.entry or finding.scope
-    own = [v for v in views if _is_entry(v.target, entry)]
-    return [verdict(finding, engine, view) for view in (*own, *(v for v in views if v not in own))]
+    own = [view for view in views if _is_entry(view.target, entry)]
+    told = [verdict(finding, engine, view) for view in own]
+    found = best([*told, *(verdict(finding, engine, view) for view in views if view not in own)])
+    return best(told) if told and found.status == NOT_REACHED else found
 
 
 def _is_entry(target: str, entry: str) -> bool:

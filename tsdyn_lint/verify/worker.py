@@ -51,7 +51,7 @@ def _prepare_compiles() -> None:
 def run_job(job: dict[str, Any], emit: Emit) -> None:
     """Build the subject and run its probes in order, telling of each before it starts and when it ends."""
     from tsdyn_lint.verify.build.importing import BuildError, NotATarget
-    from tsdyn_lint.verify.build.subjects import build, names_in
+    from tsdyn_lint.verify.build.subjects import build, listed
     from tsdyn_lint.verify.observe import encode
     from tsdyn_lint.verify.probes import load
 
@@ -62,7 +62,7 @@ def run_job(job: dict[str, Any], emit: Emit) -> None:
             emit({"done": True})
             return
         if job["subject"].get("list"):
-            emit({"built": {"targets": names_in(job["subject"])}})
+            emit({"built": {"targets": listed(job["subject"])}})
             emit({"done": True})
             return
         device = chosen_device(job.get("device", "cpu"))

@@ -76,10 +76,18 @@ def _imported(description: Mapping[str, Any]) -> ModuleType:
     return import_file(description["file"], description["root"], description["module"])
 
 
-def names_in(description: Mapping[str, Any]) -> list[str]:
-    """The names of the targets of a `tsdyn_verify.py`."""
-    found = [table["module"] for table in listed_targets(_imported(description))]
-    return [item if isinstance(item, str) else f"{item.__module__}:{item.__qualname__}" for item in found]
+def listed(description: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The targets of a `tsdyn_verify.py`: their names and budgets."""
+    return [
+        (_name_of(table["module"]), {key: table[key] for key in ("budget", "budgets") if key in table})
+        for table in listed_targets(_imported(description))
+    ]
+
+
+def _name_of(target: Any) -> str:
+    if isinstance(target, nn.Module):
+        target = type(target)
+    return target if isinstance(target, str) else f"{target.__module__}:{target.__qualname__}"
 
 
 def listed_targets(module: ModuleType) -> list[Mapping[str, Any]]:
