@@ -12,8 +12,9 @@ import libcst as cst
 
 from tsdyn_lint.checks import CHECKS, Check, Verdict
 from tsdyn_lint.findings import Engine, Finding, Related, Severity
-from tsdyn_lint.infer.events import CONFIDENCE, LIKELY, Event, Step
+from tsdyn_lint.infer.events import CONFIDENCE, Event, Step
 from tsdyn_lint.infer.settings import CompileSettings
+from tsdyn_lint.masking import behind, given_up
 from tsdyn_lint.parse import Piece
 from tsdyn_lint.problems import internal_error
 from tsdyn_lint.rulebook import Rule, RuleBook
@@ -102,17 +103,21 @@ class Matcher:
         """What the rules say of the events, for these engines, this torch and the way the project compiles."""
         data = load(version)
         hits = list(self._hits(events, version, compiled, data))
-        eager = {
-            f for event, _, _, hit in hits if Engine.DYNAMO in hit and event.judged >= LIKELY for f in event.skipped
-        }
+        breaks = [event for event, _, _, hit in hits if Engine.DYNAMO in hit]
+        eager = given_up(breaks)
+        masked = {} if compiled.fullgraph else behind(breaks, eager)
+        hidden = frozenset(event for events in masked.values() for event in events)
         for event, rule, verdict, hit in hits:
+            if event in hidden:
+                hit -= {Engine.DYNAMO}  # its frame is eager before it is reached
             if event.function in eager:
                 hit -= {Engine.RECOMPILE}  # nothing of it is compiled, so nothing compiles again
             hit &= engines
             if not hit:
                 continue
+            later = masked.get(event, ()) if Engine.DYNAMO in hit else ()
             try:
-                yield _renamed(_finding(event, rule, verdict, hit, compiled), event, data)
+                yield _renamed(_finding(event, rule, verdict, hit, compiled, later), event, data)
             except RecursionError as error:  # too deep a tree for libcst to print
                 yield internal_error(event.module.path, error, f"placing {rule.code}")
 
@@ -202,7 +207,12 @@ def _as_list(value: Any) -> list[str]:
 
 
 def _finding(
-    event: Event, rule: Rule, verdict: Verdict, engines: frozenset[Engine], compiled: CompileSettings
+    event: Event,
+    rule: Rule,
+    verdict: Verdict,
+    engines: frozenset[Engine],
+    compiled: CompileSettings,
+    masked: Iterable[Event],
 ) -> Finding:
     start, end = event.piece.span(event.node)
     ordered = tuple(e for e in Engine if e in engines)
@@ -218,7 +228,7 @@ def _finding(
         confidence=CONFIDENCE[min(event.judged, verdict.confidence)],
         gb=rule.gb if Engine.DYNAMO in engines else (),
         entry=event.entry or None,
-        related=tuple(_related(event)),
+        related=(*_related(event), *(_place(e.node, e.piece, e, "breaks next, once this is gone") for e in masked)),
         scope=event.scope,
     )
 

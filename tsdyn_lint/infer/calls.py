@@ -257,7 +257,8 @@ class Calls(Statements):
         function, caller = func.function, self.frame
         stack = caller.stack
         if node is not None and not self.muted:
-            stack = (*stack, Step(caller.function, node, caller.piece, caller.blocks[-1] if caller.blocks else ""))
+            block = caller.blocks[-1] if caller.blocks else ""
+            stack = (*stack, Step(caller.function, node, caller.piece, block, caller.sides))
         if func.bare:
             self._entered.add(function)
         env = Env(function.module, func.env)

@@ -34,17 +34,33 @@ class Hypothesis:
     """The walk made a choice that rested on it before there was any evidence."""
 
 
+Sides = tuple[tuple[cst.CSTNode, bool], ...]
+"""The undecided tests around a place in its function, outermost first, each with the side that leads there."""
+
+
 @dataclass(frozen=True)
 class Step:
     """One call on the way from the entry point: the caller and the call expression in its tree.
 
     `skips`: what keeps Dynamo from resuming after a break in the callee, as in `Event.skips`.
+    `sides`: the branches around the call, as in `Event.sides`.
     """
 
     caller: Function
     node: cst.CSTNode
     piece: Piece
     skips: str = ""
+    sides: Sides = ()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Code of a function, and the branches of the function that lead there."""
+
+    function: Function
+    node: cst.CSTNode
+    piece: Piece
+    sides: Sides
 
 
 @dataclass(eq=False)
@@ -62,6 +78,7 @@ class Event:
     """`kind` and `facts` are what rules match; the walk may still add `uses` until it ends.
 
     `skips` says why Dynamo cannot resume after a break here and drops the whole frame: "loop", "try", "with" or "".
+    `sides` are the branches of its function that lead to the line.
     `engines` are the captures that reach the line (`torch.compiler.is_compiling()` and its like cut some off).
     """
 
@@ -78,6 +95,7 @@ class Event:
     skips: str = ""
     repeated: bool = False
     engines: frozenset[Engine] = ALL_ENGINES
+    sides: Sides = ()
 
     @property
     def module(self) -> Module:
@@ -92,11 +110,11 @@ class Event:
         return frozenset(u.kind for u in self.uses)
 
     @property
-    def skipped(self) -> Iterator[Function]:
-        """Functions that run without a graph if Dynamo breaks here."""
+    def skipped(self) -> Iterator[Place]:
+        """Where in their code the functions are given up that run without a graph if Dynamo breaks here."""
         if self.skips:
-            yield self.function
-        yield from (step.caller for step in self.stack if step.skips)
+            yield Place(self.function, self.node, self.piece, self.sides)
+        yield from (Place(step.caller, step.node, step.piece, step.sides) for step in self.stack if step.skips)
 
     @property
     def judged(self) -> int:

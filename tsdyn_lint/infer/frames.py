@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tsdyn_lint.findings import Engine
-from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, Step
+from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, Sides, Step
 from tsdyn_lint.infer.values import Value, join
 from tsdyn_lint.parse import Piece
 from tsdyn_lint.resolve import Function, Module
@@ -78,6 +78,8 @@ class Frame:
     engines: frozenset[Engine] = ALL_ENGINES
     blocks: tuple[str, ...] = ()
     """Enclosing statements of this frame that Dynamo cannot resume in: loop, try, with."""
+    sides: Sides = ()
+    """Undecided tests of this frame around the place being walked."""
     repeated: bool = False
     returns: list[Value] = field(default_factory=list)
     aside: list[Value] = field(default_factory=list)

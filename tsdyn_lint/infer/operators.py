@@ -121,6 +121,9 @@ class Operators(Refinement):
             if known is not None and hard:
                 return right
             if form == "value":
+                if known is not None and isinstance(left, Const) and isinstance(right, (Const, Scalar)):
+                    if isinstance(left.value, bool) and known != conjunction:
+                        return Const(left.value, True, sources(left, right))  # the default decides, and is not lost
                 return join(left, right)
             right_known, _ = self.truth(right)
             if known is not None and known != conjunction:

@@ -410,14 +410,17 @@ class Statements(Expressions):
         doubt = None if known is not None or data else LIKELY
         ends: list[dict[str, Value]] = []
         alive: dict[bool, bool] = {}
+        sides = frame.sides
         for side, walk in ((True, then), (False, other)):
             frame.env.vars = dict(before)
             confidence = POSSIBLE if known is not None and side != known else doubt
+            frame.sides = sides if side is known else (*sides, (test, side))
             with self.under(confidence, weak=True):
                 self.refine(test, side)
                 alive[side] = walk()
             if alive[side]:
                 ends.append(frame.env.vars)
+        frame.sides = sides
         if known is not None and all(alive.values()):
             ends = [ends[0 if known else 1]]  # the side that the default takes decides what follows
         frame.env.vars = joined(ends) or before

@@ -103,13 +103,13 @@ class Core:
         if known is None:
             known = self.events[key] = Event(
                 kind, node, frame.piece, frame.function, frame.stack, frame.entry, facts, [], confidence, hypotheses,
-                frame.blocks[-1] if frame.blocks else "", frame.repeated, frame.engines,
+                frame.blocks[-1] if frame.blocks else "", frame.repeated, frame.engines, frame.sides,
             )  # fmt: skip
             return known
         if confidence > known.confidence or (known.hypotheses and not hypotheses):
             known.stack, known.entry, known.facts = frame.stack, frame.entry, {**known.facts, **facts}
             known.confidence = max(confidence, known.confidence)
-            known.hypotheses = hypotheses
+            known.hypotheses, known.sides = hypotheses, frame.sides
         known.engines |= frame.engines
         known.repeated |= frame.repeated
         return known
