@@ -22,11 +22,13 @@ MOST, FEWEST, SECONDS = 11, 3, 1.0
 LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel", "cudaGraphLaunch", "hipLaunchKernel", "hipExtLaunchKernel")
 NO_KERNELS = ("Memcpy", "Memset", "## Call", "Torch-Compiled Region", "ProfilerStep")
 """What else a profile lists for the device: copies, and the ranges in which the host was."""
-FREE = frozenset(
+COSTLESS = frozenset(
     "empty empty_like empty_strided new_empty new_empty_strided resize_ set_ detach detach_ _unsafe_view "
     "_reshape_alias lift_fresh item _local_scalar_dense is_nonzero resolve_conj resolve_neg _nested_tensor_size".split()
 )
 """Operators that compute nothing, views aside, which tell themselves."""
+COMPUTES, COMPOSITE, EITHER, FREE = "computes", "composite", "either", "free"
+"""An operator with a kernel; one made of others (what is no operator too); by overload; a view or an allocation."""
 
 
 @dataclass
@@ -38,6 +40,11 @@ class Profiled:
     launches: float = 0.0
     busy_us: float = 0.0
     """Time in operators and kernels: on a GPU the device's own."""
+
+    @property
+    def done(self) -> int:
+        """How many operators and kernels are listed."""
+        return sum(map(len, (*self.operators.values(), *self.kernels.values())))
 
 
 def profiled(step: Step, device: str) -> Profiled:
@@ -96,34 +103,43 @@ def _walk(event: Any, found: Profiled, on_gpu: bool) -> None:
     if name.startswith(KERNEL_MARK):
         found.kernels.setdefault(name.removeprefix(KERNEL_MARK), []).append(event.time_range.elapsed_us())
         return
-    kind = _kind(name)
-    if kind == "computes":
-        spent = event.device_time_total if on_gpu else event.time_range.elapsed_us()
-        found.operators.setdefault(name, []).append(spent)
-    elif kind is None or kind == "composite":
+    kind = kind_of(name)
+    if kind == FREE:
+        return
+    before = found.done
+    if kind != COMPUTES:
         for child in event.cpu_children:
             _walk(child, found, on_gpu)
+    if kind == COMPUTES or (kind == EITHER and found.done == before):
+        spent = event.device_time_total if on_gpu else event.time_range.elapsed_us()
+        found.operators.setdefault(name, []).append(spent)
 
 
 @cache
-def _kind(name: str) -> str | None:
-    """`computes`, `composite` (made of other operators), `free` (a view, an allocation); None for no operator."""
+def kind_of(name: str) -> str:
+    """What an event's name stands for. Composite operators that may copy (`reshape`, `to`) are views by their schema.
+
+    Events do not tell overloads apart: `max` of two tensors is made of `maximum`, `max` along a dimension computes.
+    """
     space, _, operator = name.partition("::")
-    if not operator or not operator.isidentifier():
-        return None
-    packet = getattr(getattr(torch.ops, space), operator, None)
+    packet = getattr(getattr(torch.ops, space), operator, None) if operator.isidentifier() else None
     key: Any = torch._C.DispatchKey.CompositeImplicitAutograd
     composite, views = [], []
     for each in packet.overloads() if packet is not None else ():
         with contextlib.suppress(AttributeError, RuntimeError):  # TorchScript has overloads that the dispatcher lacks
             overload = getattr(packet, each)
             composite.append(overload.has_kernel_for_dispatch_key(key))
-            views.append(overload.is_view)
-    if not views:
-        return None
-    if operator in FREE or all(views):
-        return "free"
-    return "composite" if any(composite) else "computes"
+            views.append(is_view(overload))
+    if operator in COSTLESS or (views and all(views) and not any(composite)):
+        return FREE
+    if all(composite) or all(views):
+        return COMPOSITE
+    return EITHER if any(composite) else COMPUTES
+
+
+def is_view(overload: Any) -> bool:
+    """Whether it moves no data, those among them that change a tensor's own shape."""
+    return bool(overload.is_view or torch.Tag.inplace_view in overload.tags)
 
 
 KERNEL_MARK = "kernel "

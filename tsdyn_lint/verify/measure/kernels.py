@@ -10,7 +10,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tsdyn_lint.verify.figures import Kernel, Pair, Saving
-from tsdyn_lint.verify.measure.calls import FREE, Profiled, profiled, typical
+from tsdyn_lint.verify.measure.calls import COSTLESS, Profiled, is_view, profiled, typical
 from tsdyn_lint.verify.measure.gpu import launch_us
 from tsdyn_lint.verify.measure.rig import Rig, rig
 from tsdyn_lint.verify.measure.schedule import EXTERNAL, Scheduled
@@ -78,7 +78,7 @@ class Traffic(TorchDispatchMode):  # type: ignore[misc]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if not func.is_view and func._schema.name.partition("::")[2] not in FREE:
+        if not is_view(func) and func._schema.name.partition("::")[2] not in COSTLESS:
             for leaf in pytree.tree_leaves((args, kwargs, result)):
                 if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided:
                     self.bytes += leaf.numel() * leaf.element_size()

@@ -1,7 +1,8 @@
 """Listens to Inductor while it compiles: which kernels it made of which operators, and the bytes they move.
 
-Two hooks: where a backend of code generation names a kernel (it is told the scheduler's nodes), and where a graph is
-done, since only then every node of its schedule is final. Graphs that come from the caches pass by neither.
+Hooks: where a backend of code generation names a kernel (it is told the scheduler's nodes), and where a graph is done,
+since only then every node of its schedule is final; before both, where a pattern of the graph is replaced. Graphs that
+come from the caches pass by none.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from tsdyn_lint.verify.figures import Line
 from tsdyn_lint.verify.probes.places import Project, frames_in, shorten
 
 FUSED, EXTERNAL = "fused", "external"
+PATTERN = "tsdyn_lint_pattern"
+"""Where a node keeps the stacks of those that it replaced."""
 BACKENDS = (
     ("torch._inductor.codegen.cpp", "CppScheduling"),
     ("torch._inductor.codegen.triton", "TritonScheduling"),
@@ -66,19 +69,23 @@ class Schedule:
             from torch._inductor.cpp_builder import CppBuilder
 
             self._replace(CppBuilder, "build", self._on_build)
+        with contextlib.suppress(ImportError, AttributeError):
+            from torch._inductor.pattern_matcher import ReplacementPatternEntry
+
+            self._replace(ReplacementPatternEntry, "replace_with_graph", self._on_pattern)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._hooks.close()
 
     def _replace(self, owner: Any, name: str, hook: Any) -> None:
-        original = getattr(owner, name)
+        original, stored = getattr(owner, name), vars(owner)[name]
 
         def wrapper(this: Any, *args: Any, **kwargs: Any) -> Any:
             return hook(original, this, *args, **kwargs)
 
-        setattr(owner, name, wrapper)
-        self._hooks.callback(setattr, owner, name, original)
+        setattr(owner, name, staticmethod(wrapper) if isinstance(stored, staticmethod) else wrapper)
+        self._hooks.callback(setattr, owner, name, stored)
 
     def _on_kernel(self, original: Any, this: Any, source: Any, nodes: Any, *args: Any, **kwargs: Any) -> Any:
         name = original(this, source, nodes, *args, **kwargs)
@@ -91,6 +98,15 @@ class Schedule:
             return original(*args, **kwargs)
         finally:
             self.building += time.perf_counter() - begin
+
+    def _on_pattern(self, original: Any, match: Any, graph: Any, *args: Any, **kwargs: Any) -> Any:
+        """What replaces a pattern (attention written out, by the library's) comes from the lines of the pattern."""
+        before = set(graph.nodes)
+        traces = [node.stack_trace for node in match.nodes if node.stack_trace]
+        result = original(match, graph, *args, **kwargs)
+        for node in set(graph.nodes) - before:
+            node.meta[PATTERN] = traces
+        return result
 
     def _on_graph(self, original: Any, graph: Any, *args: Any, **kwargs: Any) -> Any:
         self._named = []
@@ -135,7 +151,8 @@ class Schedule:
         lines = {
             Line(site.filename, site.row)
             for origin in computing or origins
-            if (site := self.project.last(frames_in(str(getattr(origin, "stack_trace", None) or ""))))
+            for trace in _traces(origin)
+            if (site := self.project.last(frames_in(trace)))
         }
         self.kernels.append(
             Scheduled(
@@ -209,6 +226,12 @@ def _call(origin: Any) -> tuple[str, str]:
         return ("", "")
     stack = origin.meta.get("source_fn_stack") or origin.meta.get("fwd_source_fn_stack") or ()
     return (_operator(origin), str(stack[-1][0]) if stack else origin.name)
+
+
+def _traces(origin: Any) -> list[str]:
+    """The stacks of a call of the graph, outermost frame first: one, or those of the pattern it came to stand for."""
+    own = getattr(origin, "stack_trace", None)
+    return [str(own)] if own else list(origin.meta.get(PATTERN, ()))
 
 
 def _operator(origin: Any) -> str:
