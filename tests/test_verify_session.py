@@ -227,6 +227,20 @@ def test_a_wrong_target_is_a_wrong_configuration(tmp_path: Path) -> None:
     assert result.exit_code == 2 and "nowhere.model" in result.stderr
 
 
+def test_each_shard_tries_its_own_findings(tmp_path: Path) -> None:
+    text = "import torch\nfrom torch import nn\n\nclass {}(nn.Module):\n    def forward(self, x):\n        {}\n"
+    files = {"a.py": text.format("Plain", "return x"), "b.py": text.format("Reads", "return x * x.sum().item()")}
+    folder = make_project(tmp_path, files)
+    common = ["--verify", "--isolated", "--no-cache", "--engine", "dynamo", "--device", "cpu", str(folder)]
+    first = CliRunner().invoke(main, [*common, "--shard", "1/2", "--fail-unverified", "-o", "json"])
+    (finding,) = json.loads(first.stdout)["findings"]
+    assert finding["verify"]["status"] == "not-run" and "shard" in finding["verify"]["observed"][0]["reason"]
+    assert first.exit_code == 0
+    second = CliRunner().invoke(main, [*common, "--shard", "2/2", "-o", "json"])
+    (finding,) = json.loads(second.stdout)["findings"]
+    assert finding["verify"]["status"] == "confirmed" and second.exit_code == 1
+
+
 @pytest.mark.parametrize("text", ["0/2", "3/2", "x", "2"])
 def test_a_shard_is_one_of_so_many(text: str) -> None:
     assert CliRunner().invoke(main, ["--verify", "--shard", text, "."]).exit_code == 2

@@ -29,6 +29,8 @@ from tsdyn_lint.verify.observe import (
 CONFIRMED, REFUTED, MASKED, NOT_REACHED, NOT_RUN = "confirmed", "refuted", "masked", "not-reached", "not-run"
 ORDER = (CONFIRMED, REFUTED, MASKED, NOT_REACHED, NOT_RUN)
 """Which verdict stands where several targets or engines give one."""
+OTHER_SHARD = "its target is another shard's"
+"""Why a finding was not tried in this run, though all is well with it."""
 FROM_A_BREAK = "___stack"
 """How guards call a value that came out of a graph break."""
 SETTLED = 3

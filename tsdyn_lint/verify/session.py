@@ -17,7 +17,7 @@ from tsdyn_lint.statements import Statements, text_of
 from tsdyn_lint.suppress import suppress
 from tsdyn_lint.torchversion import installed_torch
 from tsdyn_lint.verify import budget
-from tsdyn_lint.verify.confirm import NOT_REACHED, NOT_RUN, Observed, Verdict, best, summed_up, verdict
+from tsdyn_lint.verify.confirm import NOT_REACHED, NOT_RUN, OTHER_SHARD, Observed, Verdict, best, summed_up, verdict
 from tsdyn_lint.verify.describe import describe
 from tsdyn_lint.verify.measuring import Measuring
 from tsdyn_lint.verify.observe import OBSERVATIONS, decode
@@ -120,7 +120,7 @@ def _verify_group(
         options.calls or group.settings.verify.get("calls"),
     )  # fmt: skip
     _check_backend(measuring.backend, workers)
-    runs = _run_targets(group, named, findings, options, workers)
+    runs, elsewhere = _run_targets(group, named, findings, options, workers)
     texts: dict[str, Statements] = {str(source.path): Statements(source.text) for source in group.sources}
 
     def statements(filename: str) -> Statements:
@@ -132,7 +132,7 @@ def _verify_group(
         run.observed = observed(run.target.name, run.result, statements, findings)
     views = [run.observed for run in runs]
     engines = [engine for engine in Engine if engine in (group.settings.engines or ())]
-    judged = [_judged(finding, views) for finding in findings]
+    judged = [_judged(finding, views, elsewhere) for finding in findings]
     new = unpredicted(views, findings, engines, {str(source.path) for source in group.sources}, statements)
     kept = _reported(new, group)
     _measure(runs, group, options, measuring, workers)
@@ -197,21 +197,26 @@ def _named_targets(group: Group, linted: Iterable[Path], workers: Workers) -> tu
 
 def _run_targets(
     group: Group, targets: list[Target], findings: list[Finding], options: Options, workers: Workers
-) -> list[Ran]:
-    """Named targets and top-level classes first; then the classes that those did not reach."""
+) -> tuple[list[Ran], list[str]]:
+    """Named targets and top-level classes first; then the classes that those did not reach.
+
+    The names are those of the targets that other shards run.
+    """
     named = {(target.file, target.qualname) for target in targets}
     names = {target.name for target in targets}
     found = [t for t in discovered(group.sources) if (t.file, t.qualname) not in named and t.name not in names]
     entries = [finding.entry for finding in findings if finding.entry]
     found += [t for t in named_by(entries, [*targets, *found], group.sources) if t not in found]
-    first = _sharded([*targets, *(t for t in found if not t.built_by)], options.shard)
-    runs = _run(first, group, findings, options, workers, 0)
+    every = [*targets, *(t for t in found if not t.built_by)]
+    runs = _run(_sharded(every, options.shard), group, findings, options, workers, 0)
     later = [t for t in found if t.built_by and not _reached(t, runs, group)]
     runs += _run(_sharded(later, options.shard), group, findings, options, workers, len(runs))
+    ran = {run.target.name for run in runs}
     for run in runs:
         if not run.target.found and run.result.failure and run.result.failure[0] == "skip":
             run.result.failure = ("build", run.result.failure[1])  # what was asked for by name is not left out
-    return [run for run in runs if run.result.failure is None or run.result.failure[0] != "skip"]
+    kept = [run for run in runs if run.result.failure is None or run.result.failure[0] != "skip"]
+    return kept, [target.name for target in (*every, *later) if target.name not in ran]
 
 
 def _sharded(targets: Sequence[Target], shard: tuple[int, int]) -> list[Target]:
@@ -291,27 +296,34 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def _judged(finding: Finding, views: Sequence[Observed]) -> Finding:
+def _judged(finding: Finding, views: Sequence[Observed], elsewhere: Sequence[str]) -> Finding:
     """The finding with the verdict of the targets that say most of it."""
     if not finding.engines:
         return finding
+    entry = finding.entry or finding.scope
+    own = [view for view in views if _is_entry(view.target, entry)]
+    other_shard = not own and any(_is_entry(name, entry) for name in elsewhere)
     if finding.cell is not None or not views:
         why = "notebooks are not run" if finding.cell is not None else "no target to run was found for this file"
+        why = OTHER_SHARD if other_shard else why
         verdicts = [Verdict(engine.value, NOT_RUN, why) for engine in finding.engines]
         return dataclasses.replace(finding, verify=summed_up(verdicts))
-    verdicts = [_standing(finding, engine, views) for engine in finding.engines]
+    others = [view for view in views if view not in own]
+    verdicts = [_standing(finding, engine, own, others, other_shard) for engine in finding.engines]
     return dataclasses.replace(finding, verify=summed_up(verdicts))
 
 
-def _standing(finding: Finding, engine: Engine, views: Sequence[Observed]) -> Verdict:
+def _standing(
+    finding: Finding, engine: Engine, own: Sequence[Observed], others: Sequence[Observed], other_shard: bool
+) -> Verdict:
     """The verdict of the target that says most, those of the finding's own entry point first.
 
-    That other targets do not reach its line says nothing where its own could not run.
+    That other targets do not reach its line says nothing where its own could not run, or runs elsewhere.
     """
-    entry = finding.entry or finding.scope
-    own = [view for view in views if _is_entry(view.target, entry)]
     told = [verdict(finding, engine, view) for view in own]
-    found = best([*told, *(verdict(finding, engine, view) for view in views if view not in own)])
+    found = best([*told, *(verdict(finding, engine, view) for view in others)])
+    if found.status in (NOT_REACHED, NOT_RUN) and other_shard:
+        return Verdict(engine.value, NOT_RUN, OTHER_SHARD)
     return best(told) if told and found.status == NOT_REACHED else found
 
 
