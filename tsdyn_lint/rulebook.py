@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from tsdyn_lint import toml
 from tsdyn_lint.findings import Engine, Severity
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 HEADINGS = ("What it does", "Why it breaks", "Example", "Use instead", "References")
 _STATUSES = ("preview", "stable", "deprecated")
@@ -90,39 +86,70 @@ class Rule:
 
 
 class RuleBook:
-    """All rules of a run. Iterates in the order of codes; `["TSD201"]` and `["data-dependent-branch"]` both work."""
+    """All rules of a run. Iterates in the order of codes; `["TSD201"]` and `["data-dependent-branch"]` both work.
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
-        self.rules: tuple[Rule, ...] = tuple(sorted(rules, key=lambda rule: rule.code))
-        self._by_key: dict[str, Rule] = {}
-        for rule in self.rules:
-            for key in (rule.code, rule.name):
-                if key in self._by_key:
-                    raise RuleError(f"{rule.path}: {key} is already the rule of {self._by_key[key].path}")
-                self._by_key[key] = rule
+    `pages` are built-in ones, whose file names say code and name; each is read when something asks what it says.
+    """
+
+    def __init__(self, rules: Iterable[Rule] = (), pages: Iterable[Path] = ()) -> None:
+        self._read: dict[str, Rule] = {}
+        self._paths: dict[str, Path] = {}
+        self._code_of: dict[str, str] = {}
+        for path in pages:
+            code, _, name = path.stem.partition("-")
+            self._add(code, name, path)
+        for rule in rules:
+            self._add(rule.code, rule.name, rule.path)
+            self._read[rule.code] = rule
+
+    def _add(self, code: str, name: str, path: Path) -> None:
+        for key in (code, name):
+            if key in self._code_of:
+                raise RuleError(f"{path}: {key} is already the rule of {self._paths[self._code_of[key]]}")
+            self._code_of[key] = code
+        self._paths[code] = path
+
+    @classmethod
+    def joined(cls, books: Iterable[RuleBook]) -> RuleBook:
+        """The rules of all of the books, a rule of several of them once."""
+        whole = cls()
+        for book in books:
+            whole._read.update(book._read)
+            whole._paths.update(book._paths)
+            whole._code_of.update(book._code_of)
+        return whole
 
     def __iter__(self) -> Iterator[Rule]:
-        return iter(self.rules)
+        return (self[code] for code in sorted(self._paths))
 
     def __getitem__(self, key: str) -> Rule:
-        return self._by_key[key]
+        code = self._code_of[key]
+        if code not in self._read:
+            self._read[code] = read_rule(self._paths[code])
+        return self._read[code]
 
     def __contains__(self, key: object) -> bool:
-        return key in self._by_key
+        return key in self._code_of
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process: read here, once for all of them."""
+        for code in self._paths:
+            self[code]
+        return self.__dict__
 
     def get(self, key: str) -> Rule | None:
-        return self._by_key.get(key)
+        return self[key] if key in self else None
 
     @property
     def codes(self) -> frozenset[str]:
-        return frozenset(rule.code for rule in self.rules)
+        return frozenset(self._paths)
 
     def matching(self, selector: str) -> frozenset[str]:
         """Codes that a code, a code prefix (`TSD2`), a rule name or `ALL` stands for; raises RuleError for none."""
         if selector == "ALL":
             return self.codes
-        if selector in self._by_key:
-            return frozenset({self._by_key[selector].code})
+        if selector in self._code_of:
+            return frozenset({self._code_of[selector]})
         found = frozenset(code for code in self.codes if code.startswith(selector)) if selector else frozenset()
         if not found:
             raise RuleError(f"no rule is called `{selector}`{self.suggestion(selector)}")
@@ -132,8 +159,8 @@ class RuleBook:
         """`; did you mean ...?`, or nothing when no rule comes near."""
         import difflib
 
-        near = difflib.get_close_matches(selector, self._by_key, n=1)
-        near = near or difflib.get_close_matches(selector.upper(), self._by_key, n=1)
+        near = difflib.get_close_matches(selector, self._code_of, n=1)
+        near = near or difflib.get_close_matches(selector.upper(), self._code_of, n=1)
         return f"; did you mean `{near[0]}`?" if near else ""
 
     def resolve(self, select: Sequence[str], ignore: Sequence[str]) -> frozenset[str]:
@@ -152,20 +179,22 @@ class RuleBook:
     def _rank(self, selector: str) -> int:
         if selector == "ALL":
             return 0
-        return 1000 if selector in self._by_key else len(selector)
+        return 1000 if selector in self._code_of else len(selector)
 
 
 def load_rules(extra_paths: Sequence[Path] = ()) -> RuleBook:
     """The built-in pages and those of the user's folders or files; raises RuleError for a page that is not valid."""
-    pages = sorted(rules_folder().glob("[A-Z]*.md"))
+    given: list[Path] = []
     for path in extra_paths:
         if path.is_dir():
-            pages.extend(sorted(path.glob("*.md")))
+            given.extend(sorted(path.glob("*.md")))
         elif path.is_file():
-            pages.append(path)
+            given.append(path)
         else:
             raise RuleError(f"{path}: no such rule page or folder")
-    return RuleBook(map(read_rule, pages))
+    folder = rules_folder()
+    pages = [folder / name for name in sorted(os.listdir(folder)) if name.endswith(".md") and name[0].isupper()]
+    return RuleBook(map(read_rule, given), pages)
 
 
 @cache
@@ -192,8 +221,8 @@ def parse_rule(page: str, path: Path) -> Rule:
     if len(parts) != 3:
         raise RuleError(f"{path}: a rule page begins with TOML between two lines of +++")
     try:
-        front = tomllib.loads(parts[1])
-    except tomllib.TOMLDecodeError as problem:
+        front = toml.loads(parts[1])
+    except ValueError as problem:
         raise RuleError(f"{path}: {problem}") from problem
     return _rule_of(front, parts[2], path)
 

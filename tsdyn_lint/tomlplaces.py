@@ -1,20 +1,16 @@
 """Where each key of a TOML text stands, which TOML's reader does not tell; and the text with one value more or changed.
 
-The text is taken to be valid: read it with `tomllib` first.
+The text is taken to be valid: read it first.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from tsdyn_lint import toml
 
 Path = tuple["str | int", ...]
 """Keys from the root down; a number is a place in an array."""
@@ -121,7 +117,7 @@ class _Reader:
         found = _KEY.match(self.text, position)
         if found is None or not found[0]:
             raise ValueError(f"no key at {position}")
-        node: Any = tomllib.loads(f"{found[0]} = 0")
+        node: Any = toml.loads(f"{found[0]} = 0")
         parts = []
         while isinstance(node, dict):
             ((key, node),) = node.items()

@@ -109,10 +109,9 @@ class Output:
             self.page.write_text(render_page(run), encoding="utf-8")
 
     def _run(self, outcome: Outcome, use_baseline: bool = True) -> Run:
-        rules = {rule.code: rule for group in outcome.groups for rule in group.rulebook}
         run = Run(
             outcome.findings,
-            RuleBook(rules.values()),
+            RuleBook.joined(group.rulebook for group in outcome.groups),
             outcome.library.get,
             outcome.files,
             colour=self.colour,
