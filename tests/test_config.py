@@ -38,6 +38,30 @@ def test_a_pyproject_without_our_table_does_not_count(project: Project, prints: 
     assert project.rows() == []
 
 
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[tool]\ntsdyn-lint = 3\n", "pyproject.toml:2: `tool.tsdyn-lint` must be a table"),
+        ("[[tool.tsdyn-lint]]\nfix = true\n", "`tool.tsdyn-lint` must be a table"),
+        ("['tool'.\"tsdyn-lint\"]\nfixx = true\n", "pyproject.toml:2: unknown key `fixx`; did you mean `fix`?"),
+        ("tool = {tsdyn-lint = {fix = 1}}\n", "pyproject.toml:1: `fix` must be true or false"),
+    ],
+)
+def test_our_table_counts_however_it_is_written(project: Project, text: str, complaint: str) -> None:
+    project.write("pyproject.toml", text)
+    project.write("a.py", PRINTS)
+    result = project.run()
+    assert (result.exit_code, complaint in result.stderr) == (2, True), result.stderr
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "tsdyn-lint.toml"])
+def test_a_configuration_may_begin_with_a_byte_order_mark(project: Project, prints: None, name: str) -> None:
+    table = "[tool.tsdyn-lint]\n" if name == "pyproject.toml" else ""
+    project.write(name, "\ufeff" + table + 'ignore = ["TSD301"]\n')
+    project.write("a.py", PRINTS)
+    assert project.rows() == []
+
+
 def test_extend_inherits_and_overrides(project: Project, prints: None) -> None:
     project.write("base.toml", 'ignore = ["TSD301"]\nmin-confidence = "possible"\n')
     project.write("pkg/tsdyn-lint.toml", 'extend = "../base.toml"\n')
@@ -86,6 +110,12 @@ def test_extend_inherits_and_overrides(project: Project, prints: None) -> None:
         ("ignore = ['prnt-call']\n", "tsdyn-lint.toml: no rule is called `prnt-call`; did you mean `print-call`?"),
         ("extend = 'gone.toml'\n", "tsdyn-lint.toml:1: `extend` names a file that does not exist"),
         ("extend = 'tsdyn-lint.toml'\n", "`extend` goes round in a circle"),
+        ("extend = '~nobody_here/x.toml'\n", "tsdyn-lint.toml:1: `extend` names a file that does not exist"),
+        ('extend = "a\\u0000b"\n', "tsdyn-lint.toml:1: `extend` must be a path"),
+        ('rule-paths = ["a\\u0000b"]\n', "tsdyn-lint.toml:1: `rule-paths` must be a list of paths"),
+        ("cache-dir = ''\n", "tsdyn-lint.toml:1: `cache-dir` must be a path"),
+        ('output-format = "json:\\u0000"\n', "tsdyn-lint.toml:1: `output-format` must be some of full"),
+        (f"engine = {'[' * 3000}{']' * 3000}\n", "nested too deeply"),
     ],
 )
 def test_a_wrong_configuration_names_file_line_and_remedy(project: Project, text: str, complaint: str) -> None:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
+import os
 import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tsdyn_lint import toml
 from tsdyn_lint.findings import Confidence, Engine
 from tsdyn_lint.globs import anchored
-from tsdyn_lint.tomlplaces import Path as Keys
-from tsdyn_lint.tomlplaces import row_of
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+if TYPE_CHECKING:
+    from tsdyn_lint.tomlplaces import Path as Keys
 
 FILE_NAMES = ("tsdyn-lint.toml", ".tsdyn-lint.toml", "pyproject.toml")
 PYPROJECT = ("tool", "tsdyn-lint")
@@ -67,13 +64,13 @@ def read_config(path: Path, _seen: tuple[Path, ...] = ()) -> Options:
     if path in _seen:
         raise ConfigError(f"{path}: `extend` goes round in a circle")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeError) as problem:
         raise ConfigError(f"{path}: {problem}") from problem
     options = parse_options(text, path, path.name == "pyproject.toml")
     if "extend" not in options.values:
         return options
-    base = (path.parent / Path(options.values["extend"]).expanduser()).resolve()
+    base = (path.parent / os.path.expanduser(options.values["extend"])).resolve()
     if not base.is_file():
         where = _Where(path, text, PYPROJECT if path.name == "pyproject.toml" else ()).at("extend")
         raise ConfigError(f"{where.place}: `extend` names a file that does not exist: {base}")
@@ -83,13 +80,16 @@ def read_config(path: Path, _seen: tuple[Path, ...] = ()) -> Options:
 def parse_options(text: str, path: Path, in_pyproject: bool = False) -> Options:
     """The options in a TOML text; relative paths in it count from the file's folder."""
     try:
-        table: Any = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
+        table: Any = toml.loads(text)
+    except ValueError as problem:
         raise ConfigError(f"{path}: {problem}") from problem
+    where = _Where(path, text, PYPROJECT if in_pyproject else ())
     if in_pyproject:
-        for key in PYPROJECT:
+        for depth, key in enumerate(PYPROJECT, 1):
             table = table.get(key, {})
-    _check(table, _KEYS, _Where(path, text, PYPROJECT if in_pyproject else ()))
+            if not isinstance(table, dict):
+                raise ConfigError(f"{where.place}: `{'.'.join(PYPROJECT[:depth])}` must be a table")
+    _check(table, _KEYS, where)
     values = {key: _anchored(key, value, path.parent) for key, value in table.items()}
     return Options(values, dict.fromkeys(values, str(path)), path)
 
@@ -101,12 +101,18 @@ def parse_assignment(text: str) -> Options:
 
 
 def _has_table(path: Path) -> bool:
+    """Whether a `pyproject.toml` configures us: also where it says so in a way that is refused later."""
     try:
         data = path.read_bytes()
     except OSError:
         return False
-    heading = rb"^\s*\[\[?\s*tool\s*\.\s*\"?tsdyn-lint\b"
-    return b"tsdyn-lint" in data and re.search(heading, data, re.MULTILINE) is not None
+    if b"tsdyn-lint" not in data:
+        return False
+    try:
+        tool = toml.loads(data.decode("utf-8-sig")).get("tool")
+    except ValueError:
+        return re.search(rb"^\s*\[\[?\s*tool\s*\.\s*\"?tsdyn-lint\b", data, re.MULTILINE) is not None
+    return isinstance(tool, dict) and PYPROJECT[-1] in tool
 
 
 def _anchored(key: str, value: Any, folder: Path) -> Any:
@@ -127,6 +133,15 @@ Check = Callable[[Any], str | None]
 
 def _is(kind: type, words: str) -> Check:
     return lambda value: None if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)) else words
+
+
+def _path(value: Any) -> str | None:
+    return None if isinstance(value, str) and value and "\0" not in value else "a path"
+
+
+def _paths(value: Any) -> str | None:
+    right = isinstance(value, list) and all(_path(item) is None for item in value)
+    return None if right else "a list of paths"
 
 
 def _strings(value: Any) -> str | None:
@@ -159,9 +174,14 @@ def _ignores(value: Any) -> str | None:
     return None if right else "a table of pattern = [rules]"
 
 
+def _format(value: Any) -> bool:
+    name, _, file = value.partition(":") if isinstance(value, str) else ("", "", "")
+    return name in FORMATS and "\0" not in file
+
+
 def _formats(value: Any) -> str | None:
     items = [value] if isinstance(value, str) else value
-    right = isinstance(items, list) and all(str(item).partition(":")[0] in FORMATS for item in items)
+    right = isinstance(items, list) and all(_format(item) for item in items)
     return None if right else f"some of {', '.join(FORMATS)}, each with or without :FILE"
 
 
@@ -223,7 +243,7 @@ _VERIFY: dict[str, Any] = {
     "targets": [_TARGET],
 }
 _KEYS: dict[str, Any] = {
-    "extend": _is(str, "the path of another configuration"),
+    "extend": _path,
     "engine": _engines,
     "torch-version": _version,
     "select": _strings,
@@ -236,10 +256,10 @@ _KEYS: dict[str, Any] = {
     "extend-exclude": _strings,
     "respect-gitignore": _is(bool, "true or false"),
     "force-exclude": _is(bool, "true or false"),
-    "rule-paths": _strings,
+    "rule-paths": _paths,
     "output-format": _formats,
-    "baseline": _is(str, "a path"),
-    "cache-dir": _is(str, "a path"),
+    "baseline": _path,
+    "cache-dir": _path,
     "fix": _is(bool, "true or false"),
     "unsafe-fixes": _is(bool, "true or false"),
     "verify": _VERIFY,
@@ -268,6 +288,8 @@ class _Where:
     @property
     def place(self) -> str:
         """`file:line`, the file alone where no line is known."""
+        from tsdyn_lint.tomlplaces import row_of
+
         row = row_of(self.text, (*self.base, *self.keys))
         return f"{self.file}:{row}" if row else str(self.file)
 
