@@ -196,6 +196,13 @@ def test_the_folder_says_what_it_is_and_clean_removes_it(package: Project) -> No
     assert not (package.folder / "here").exists() and not (package.folder / ".tsdyn_cache").exists()
 
 
+def test_a_folder_of_the_users_own_keeps_what_is_in_it(package: Project) -> None:
+    package.run("check", *OPTIONS, "--cache-dir", ".")
+    assert not (package.folder / ".gitignore").exists() and not (package.folder / "CACHEDIR.TAG").exists()
+    package.run("clean", "--cache-dir", ".")
+    assert [path.name for path in package.folder.iterdir()] == ["pkg"]
+
+
 def test_it_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tsdyn_lint.cache._MAX_RECORDS", 5)
     cache = Cache(tmp_path)

@@ -19,6 +19,8 @@ from tsdyn_lint.rulebook import rules_folder
 FOLDER = ".tsdyn_cache"
 _MAX_RECORDS = 64
 _MAX_BYTES = 200_000_000
+_TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a cache of tsdyn-lint.\n"
+_RECORDS = (".json", ".tmp")
 _RACY_NS = 2_000_000_000
 """A file younger than this when it was read may change again without its size or time showing it."""
 
@@ -121,14 +123,12 @@ class Cache:
             return
 
     def _make_folder(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for name, text in (
-            ("CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a cache of tsdyn-lint.\n"),
-            (".gitignore", "*\n"),
-        ):
-            path = self.folder.parent / name
-            if not path.exists():
-                path.write_text(text)
+        whole = self.folder.parent
+        if not whole.exists():  # a folder of the user's own gets no such marks
+            whole.mkdir(parents=True)
+            (whole / "CACHEDIR.TAG").write_text(_TAG)
+            (whole / ".gitignore").write_text("*\n")
+        self.folder.mkdir(exist_ok=True)
 
     def _prune(self) -> None:
         """Removes the records not written for longest, past a number and a size, and what killed runs left behind."""
@@ -140,6 +140,33 @@ class Cache:
             stale = path.endswith(".tmp") and time.time() - modified > 3600
             if stale or number >= _MAX_RECORDS or total > _MAX_BYTES:
                 os.unlink(path)
+
+
+def clear(folder: Path) -> bool:
+    """Removes what runs left in a cache folder, and the folder if nothing else is in it; whether there was any."""
+    import shutil
+
+    if folder.name == FOLDER:
+        shutil.rmtree(folder)
+        return True
+    ours = [path for path in _folders(folder) if all(inner.suffix in _RECORDS for inner in path.iterdir())]
+    for path in ours:
+        shutil.rmtree(path)
+    tag = folder / "CACHEDIR.TAG"
+    if tag.is_file() and tag.read_text(errors="replace") == _TAG:
+        tag.unlink()
+        (folder / ".gitignore").unlink(missing_ok=True)
+        if not any(folder.iterdir()):
+            folder.rmdir()
+        return True
+    return bool(ours)
+
+
+def _folders(folder: Path) -> list[Path]:
+    """Those of the versions that wrote into a cache folder."""
+    if not folder.is_dir():
+        return []
+    return [path for path in folder.iterdir() if path.name[:1].isdigit() and path.is_dir() and not path.is_symlink()]
 
 
 def stamp(path: str) -> Stamp:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import click
 
-from tsdyn_lint.cache import FOLDER
+from tsdyn_lint.cache import FOLDER, clear
 from tsdyn_lint.config import Configs
 from tsdyn_lint.configfile import Options
 
@@ -17,13 +16,14 @@ from tsdyn_lint.configfile import Options
 @click.option("--cache-dir", type=click.Path(file_okay=False, path_type=Path), envvar="TSDYN_LINT_CACHE_DIR")
 def command(cache_dir: Path | None) -> int:
     """Remove the caches in and below the working folder, and the one that `cache-dir` names."""
-    named = cache_dir or Configs(Options()).settings_for(Path.cwd()).cache_dir
-    found = [named] if named and (named / "CACHEDIR.TAG").is_file() else []
+    found = []
+    if named := cache_dir or Configs(Options()).settings_for(Path.cwd()).cache_dir:
+        found.append(named)
     for folder, folders, _ in os.walk(Path.cwd()):
         if FOLDER in folders:
             found.append(Path(folder, FOLDER))
         folders[:] = [name for name in folders if name not in (FOLDER, ".git", "node_modules")]
     for cache in found:
-        shutil.rmtree(cache)
-        click.echo(f"Removed {cache}")
+        if clear(cache):
+            click.echo(f"Removed {cache}")
     return 0
