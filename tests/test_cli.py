@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -177,7 +180,8 @@ def test_colour(project: Project, prints: None, monkeypatch: pytest.MonkeyPatch)
     project.write("model.py", MODEL)
     assert "\033[" not in project.run().stdout
     assert "\033[" in project.run("--color", "always").stdout
-    assert "\033[" in project.run(env={"FORCE_COLOR": "1", "NO_COLOR": "1"}).stdout
+    assert "\033[" not in project.run(env={"FORCE_COLOR": "1", "NO_COLOR": "1"}).stdout
+    assert "\033[" in project.run(env={"FORCE_COLOR": "1", "NO_COLOR": ""}).stdout
     assert "\033[" not in project.run("--color", "never", env={"FORCE_COLOR": "1"}).stdout
 
 
@@ -287,3 +291,57 @@ def test_a_very_deep_expression_costs_no_other_file(project: Project) -> None:
     assert result.exit_code == 1, result.stderr
     assert "ok.py:6:9: TSD301" in result.stdout
     assert "TSD099" not in result.stdout
+
+
+def test_a_chain_too_long_to_read_is_a_finding_at_its_line(project: Project) -> None:
+    forward = "    def forward(self, x):\n        {}\n        return x\n"
+    model = "import torch.nn as nn\n\n{}\n\n\nclass Net(nn.Module):\n" + forward
+    chain = " + ".join(["1"] * 5000)
+    project.write("unused.py", model.format(f"A = {chain}", "print(x)"))
+    project.write("used.py", model.format(f"A = {chain}", "x = x + A"))
+    project.write("body.py", model.format("", f"x = x + {chain}"))
+    result = project.run("-j", "1", "--engine", "dynamo,script", "-o", "concise", ".")
+    lines = [line.split(" ")[:2] for line in result.stdout.splitlines() if line.startswith(("unused", "used", "body"))]
+    assert lines == [["body.py:8:9:", "TSD000"], ["unused.py:8:9:", "TSD301"], ["used.py:3:1:", "TSD000"]]
+
+
+def test_containers_that_hold_themselves(project: Project) -> None:
+    project.write(
+        "held.py",
+        "import torch.nn as nn\n\n\nclass Net(nn.Module):\n    def forward(self, n):\n        x = x[0] = [n, n]\n"
+        "        y = {}\n        y['a'] = y\n"
+        "        for i in range(3):\n            x.append(x)\n            y['b'] = x\n"
+        "        if n.sum() > 0:\n            x = y\n        return x, y\n",
+    )
+    assert project.rows("--engine", "dynamo", "held.py") == [("TSD201", 12)]
+
+
+def test_a_long_line_of_classes(project: Project) -> None:
+    chain = "".join(f"class C{i}(C{i - 1}):\n    pass\n\n\n" for i in range(1, 400))
+    first = "import torch.nn as nn\n\n\nclass C0(nn.Module):\n    def forward(self, x):\n        print(x)\n\n\n"
+    project.write("many.py", first + chain)
+    assert project.rows("--engine", "dynamo", "many.py") == [("TSD301", 6)]
+
+
+def test_lines_may_end_in_carriage_returns_alone(project: Project, prints: None) -> None:
+    project.write("a.py", MODEL.replace("\n", "\r"))
+    project.write("b.py", MODEL.replace("print(x)", "print(x)  # tsdyn: ignore[TSD301]").replace("\n", "\r"))
+    assert project.rows("a.py") == [("TSD301", 5)]
+    assert project.rows("b.py") == []
+
+
+def test_what_is_neither_file_nor_folder_is_not_read(project: Project) -> None:
+    os.mkfifo(project.folder / "pipe.py")
+    result = project.run("pipe.py")
+    assert result.exit_code == 2 and "pipe.py: neither a file nor a folder" in result.stderr
+    assert project.run(".").exit_code == 0
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_an_empty_one(project: Project, closed: str) -> None:
+    project.write("a.py", "import torch\n\n\ndef forward(x: torch.Tensor):\n    print(x)\n    return x.sum()\n")
+    command = f"{sys.executable} -m tsdyn_lint --engine dynamo -n a.py {closed}"
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(["bash", "-c", command], cwd=project.folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert ("TSD301" in done.stdout) == (">&-" not in closed.split())

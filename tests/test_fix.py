@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
+import pytest
 from conftest import Project
 
 from tsdyn_lint.findings import Edit, Finding, Fix, Location, Severity
@@ -126,3 +128,17 @@ def test_a_baseline_that_is_missing_or_broken_is_wrong_usage(project: Project) -
     project.write("known.json", "[]")
     assert project.run("--baseline", "known.json").exit_code == 2
     assert project.run("--update-baseline").exit_code == 2
+
+
+def test_a_file_that_cannot_be_written_costs_no_report(
+    project: Project, prints: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, data: bytes) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tsdyn_lint.fix.write_atomically", refuse)
+    project.write("model.py", "import torch\nprint(1)\n")
+    result = project.run("--fix")
+    assert result.exit_code == 2
+    assert "model.py: not fixed: Permission denied" in result.stderr
+    assert "Checked dynamo" in result.stdout

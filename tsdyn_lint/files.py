@@ -16,7 +16,7 @@ _SUFFIXES = (".py", ".ipynb")
 
 
 class MissingPathError(Exception):
-    """A path that was named does not exist."""
+    """A path that was named does not exist, or is nothing to lint."""
 
 
 def find_files(paths: Sequence[Path], configs: Configs) -> Iterator[tuple[Path, Settings]]:
@@ -29,6 +29,8 @@ def find_files(paths: Sequence[Path], configs: Configs) -> Iterator[tuple[Path, 
         path = Path(os.path.abspath(named))
         if not path.exists():
             raise MissingPathError(f"{named}: no such file or folder")
+        if not path.is_dir() and not path.is_file():  # what reads a pipe may wait for ever
+            raise MissingPathError(f"{named}: neither a file nor a folder; `-` reads standard input")
         folder = path if path.is_dir() else path.parent
         settings = configs.settings_for(folder)
         if settings.force_exclude and any(settings.excludes(part) for part in (path, *path.parents)):

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import libcst as cst
 from libcst._position import CodeRange
@@ -25,15 +26,18 @@ from tsdyn_lint.findings import Location
 _MARK = "__tsdyn_left_out_"
 _LONG = 3
 """Assignments and calls of more rows than this are worth leaving out."""
+_DEEP = 800
+"""Expressions nested deeper than this are not read: libcst's time for a chain grows with the square of its length."""
+_TOO_DEEP = "the code is nested too deeply to be read"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 class ParseFailure(Exception):
-    """The text is not Python that libcst can read; `row` and `column` are 1-based."""
+    """The text is not Python that libcst can read; `row` and `column` are 1-based. `path` is that of a part."""
 
-    def __init__(self, message: str, row: int, column: int) -> None:
+    def __init__(self, message: str, row: int = 1, column: int = 1, path: Path | None = None) -> None:
         super().__init__(message)
-        self.message, self.row, self.column = message, row, column
+        self.message, self.row, self.column, self.path = message, row, column, path
 
 
 @contextmanager
@@ -96,9 +100,10 @@ class Tree:
     `body(def_node, piece)`.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, path: Path) -> None:
         """Raises ParseFailure."""
         self.text = text
+        self.path = path
         self.lines: Sequence[str] = _LINE.findall(text)
         self._bodies: dict[int, Segment] = {}
         self._inside: dict[int, list[Segment]] = {}
@@ -136,7 +141,7 @@ class Tree:
             return Piece(_libcst("".join(kept)), rows)
         except ParseFailure as failure:
             at = min(max(failure.row, 1), len(rows))
-            raise ParseFailure(failure.message, rows[at - 1], failure.column) from None
+            raise ParseFailure(failure.message, rows[at - 1], failure.column, self.path) from None
 
     def definition(self, row: int) -> tuple[cst.CSTNode, Piece]:
         """The statement left out at a row: a class without its methods, a function without its body, a whole method.
@@ -176,6 +181,8 @@ class Tree:
     def _piece(self, segment: Segment, left_out: Iterable[Segment]) -> Piece:
         piece = self._pieces.get(segment.first)
         if piece is None:
+            for deep in _deep_in([segment.syntax] if segment.syntax else (), self.lines, segment.kind != "class"):
+                raise ParseFailure(_TOO_DEEP, deep.lineno, deep.col_offset + 1, self.path)
             piece = self._parsed(left_out, segment.first, segment.last, bool(segment.indent))
             self._pieces[segment.first] = piece
         return piece
@@ -201,7 +208,9 @@ def _ast(text: str) -> ast.Module | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in the user's strings are not our business
             return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (RecursionError, MemoryError):
+        raise ParseFailure(_TOO_DEEP) from None
+    except (SyntaxError, ValueError):
         return None
 
 
@@ -211,7 +220,29 @@ def _libcst(code: str) -> cst.Module:
     except cst.ParserSyntaxError as error:
         raise ParseFailure(error.message.split("\n")[0], error.raw_line, error.raw_column + 1) from None
     except RecursionError:
-        raise ParseFailure("the code is nested too deeply to be read", 1, 1) from None
+        raise ParseFailure(_TOO_DEEP) from None
+
+
+def _deep_in(statements: Iterable[ast.stmt], lines: Sequence[str], with_functions: bool) -> Iterator[ast.stmt]:
+    """The statements with an expression too deep for libcst, those in blocks too."""
+    for node in statements:
+        if with_functions or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if _is_deep(node, lines):
+                yield node
+            for block in _blocks(node):
+                yield from _deep_in(block, lines, with_functions)
+
+
+def _is_deep(node: ast.stmt, lines: Sequence[str]) -> bool:
+    """Whether an expression of the statement, outside of the blocks in it, is too deep for libcst."""
+    block = next(filter(None, _blocks(node)), None)
+    last = max(node.lineno, block[0].lineno - 1) if block else node.end_lineno or node.lineno
+    if sum(len(lines[row - 1]) for row in range(node.lineno, last + 1)) < _DEEP:
+        return False
+    level: list[ast.AST] = [node]
+    for _ in range(_DEEP):
+        level = [inner for outer in level for inner in ast.iter_child_nodes(outer) if not isinstance(inner, ast.stmt)]
+    return bool(level)
 
 
 def _bodies(node: ast.stmt | None, lines: Sequence[str]) -> Iterator[Segment]:
@@ -249,12 +280,12 @@ def _deferrable(statements: Sequence[ast.stmt], lines: Sequence[str]) -> Iterato
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             kind = "class" if isinstance(node, ast.ClassDef) else "function"
             yield Segment(row, last, indent, (node.name,), kind, node)
-        elif last - row >= _LONG and isinstance(node, (ast.Assign, ast.AnnAssign)):
+        elif (last - row >= _LONG or _is_deep(node, lines)) and isinstance(node, (ast.Assign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             names = tuple(t.id for t in targets if isinstance(t, ast.Name))
             if len(names) == len(targets):
-                yield Segment(row, last, indent, names, "assignment")
-        elif last - row >= _LONG and isinstance(node, ast.Expr):
+                yield Segment(row, last, indent, names, "assignment", node)
+        elif last - row >= _LONG and isinstance(node, ast.Expr) or _is_deep(node, lines):
             yield Segment(row, last, indent, (), "expression")
         else:
             for block in _blocks(node):

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from tsdyn_lint.config import Settings
 from tsdyn_lint.findings import Engine, Finding
-from tsdyn_lint.infer.entries import Entry, walk
+from tsdyn_lint.infer.entries import walk
 from tsdyn_lint.infer.settings import compile_settings
 from tsdyn_lint.match import matcher
 from tsdyn_lint.parse import ParseFailure, unchecked
 from tsdyn_lint.problems import internal_error
-from tsdyn_lint.resolve import Program
+from tsdyn_lint.resolve import Module, Program
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.script.check import reconcile, script_events
 from tsdyn_lint.source import Source, read_source, syntax_finding
@@ -84,11 +84,11 @@ def _analyse(files: Sequence[Source], settings: Settings, rulebook: RuleBook) ->
             findings.append(syntax_finding(source.path, failure.message, failure.row, failure.column))
     rules = matcher(rulebook)
 
-    def fail(entry: Entry, error: BaseException) -> None:
+    def fail(module: Module, name: str, error: Exception) -> None:
         if isinstance(error, ParseFailure):  # newer syntax than libcst reads, in a body that was left for later
-            findings.append(syntax_finding(entry.function.module.path, error.message, error.row, error.column))
+            findings.append(syntax_finding(error.path or module.path, error.message, error.row, error.column))
             return
-        findings.append(internal_error(entry.function.module.path, error, f"walking {entry.name}"))
+        findings.append(internal_error(module.path, error, f"walking {name}"))
 
     events = walk(program, load(settings.torch_version), rules.wants, fail)
     compiled = compile_settings(program.linted)

@@ -76,8 +76,7 @@ def check(paths: tuple[Path, ...], given: dict[str, Any]) -> int:
     outcome = run(request)
     if given["diff"]:
         return output.diff(outcome)
-    if request.fix:
-        output.write_fixes(outcome, to_stdout=from_stdin)
+    written = not request.fix or output.write_fixes(outcome, to_stdout=from_stdin)
     if given["update_baseline"]:
         return output.update_baseline(outcome)
     if given["verify"]:
@@ -88,6 +87,8 @@ def check(paths: tuple[Path, ...], given: dict[str, Any]) -> int:
     if given["update_budgets"]:
         return output.update_budgets(outcome)
     code = output.report(outcome, statistics=given["statistics"], to_stderr=from_stdin and request.fix)
+    if not written:
+        return 2
     if code == 1 and given["exit_zero"]:
         code = 0
     return 1 if code == 0 and given["exit_non_zero_on_fix"] and outcome.fix_count else code

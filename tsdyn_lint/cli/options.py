@@ -54,12 +54,14 @@ def layer_from(given: Mapping[str, Any]) -> tuple[Options, Path | None]:
 
 
 def wants_colour(choice: str) -> bool:
-    """`--color` decides, then `FORCE_COLOR`, then `NO_COLOR`, then whether standard output is a terminal."""
+    """`--color` decides, then `NO_COLOR`, then `FORCE_COLOR`, then whether standard output is a terminal."""
     if choice != "auto":
         return choice == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
     if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
         return True
-    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
+    return os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
 
 
 def _ignores(texts: tuple[str, ...]) -> dict[str, list[str]]:

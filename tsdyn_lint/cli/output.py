@@ -60,16 +60,22 @@ class Output:
 
         return int(fails(run.findings, run.targets, self.fail_unverified))
 
-    def write_fixes(self, outcome: Outcome, to_stdout: bool) -> None:
-        """Replaces the fixed files, or prints the fixed text of standard input."""
+    def write_fixes(self, outcome: Outcome, to_stdout: bool) -> bool:
+        """Replaces the fixed files, or prints the fixed text of standard input. False if one could not be written."""
         from tsdyn_lint.fix import write_atomically
 
         if to_stdout:
             for path in outcome.files:
                 sys.stdout.buffer.write(outcome.library[str(path)].data)
-            return
+            return True
+        failed = False
         for _, after in outcome.fixed.values():
-            write_atomically(after.path, after.data)
+            try:
+                write_atomically(after.path, after.data)
+            except OSError as problem:
+                failed = True
+                self._say(f"tsdyn-lint: {after.path}: not fixed: {problem.strerror or problem}\n", to_stderr=True)
+        return not failed
 
     def diff(self, outcome: Outcome) -> int:
         """Prints what fixes would change. Returns 1 if that is anything."""

@@ -32,6 +32,7 @@ from tsdyn_lint.infer.values import (
     options,
 )
 from tsdyn_lint.infer.walk import OutOfBudget, _level
+from tsdyn_lint.parse import ParseFailure
 from tsdyn_lint.resolve import Assigned, Class, Function, Module, Program
 from tsdyn_lint.torchdata.load import TorchData
 from tsdyn_lint.usage import CAPTURES, may_capture
@@ -130,21 +131,27 @@ class Walk(LibraryCalls):
 
 
 def walk(
-    program: Program, torch: TorchData, wanted: Callable[[str], bool], fail: Callable[[Entry, Exception], None]
+    program: Program, torch: TorchData, wanted: Callable[[str], bool], fail: Callable[[Module, str, Exception], None]
 ) -> list[Event]:
     """Events of everything that captures reach from the entry points of the linted modules.
 
-    `fail` hears of an error of ours: it costs that entry point, and no other.
+    `fail` hears of an error of ours: it costs that entry point, and no other. What cannot be read costs its file.
     """
     walker = Walk(program, torch, wanted)
     for module in program.linted:
-        for entry in entries(program, module):
+        try:
+            starts = list(entries(program, module))
+            walker.in_mode(module)
+        except ParseFailure as failure:
+            fail(module, module.name, failure)
+            continue
+        for entry in starts:
             try:
                 entry.run(walker)
             except OutOfBudget:
                 pass
             except Exception as error:
-                fail(entry, error)
+                fail(module, entry.name, error)
             walker.start_afresh()
     for event in walker.events.values():
         if event.kind == "write" and "state" in event.facts:
@@ -175,7 +182,6 @@ class Entry:
         )
 
     def run(self, walker: Walk) -> None:
-        walker.in_mode(self.function.module if self.cls is None else self.cls.module)
         module = self.cls.module if self.cls is not None else self.function.module
         level = _level(module, self.cls)
         frame = Frame(level, module.tree.skeleton, Env(module), (), self.name, self.confidence, self.engines)

@@ -310,20 +310,15 @@ def _merge(a: Any, b: Any) -> Value | None:
         return Scalar("number" if "str" not in (a.type, b.type) else "str", worse(a.origin, b.origin), a.src | b.src)
     if isinstance(a, Unknown):
         return unknown(a, b)
-    if isinstance(a, Seq) and a.kind == b.kind and a.cls is b.cls:
-        items = None
-        if a.items is not None and b.items is not None and len(a.items) == len(b.items):
-            items = [join(x, y) for x, y in zip(a.items, b.items, strict=True)]
-        elem = join(element(a), element(b))
-        return Seq(a.kind, items, elem, a.owner if a.owner == b.owner else "local", a.name,
-                   a.data_sized or b.data_sized, a.src | b.src, a.cls,
-                   a.fields if a.fields == b.fields else ())  # fmt: skip
-    if isinstance(a, Mapping):
-        table = dict(a.items)
-        for key, value in b.items.items():
-            table[key] = join(table[key], value) if key in table else value
-        rest = a.rest if b.rest is None else b.rest if a.rest is None else join(a.rest, b.rest)
-        return Mapping(table, rest, a.owner, a.name, a.src | b.src)
+    if isinstance(a, (Seq, Mapping)):
+        pair = (id(a), id(b))
+        if pair in _merging:
+            return a  # they hold themselves
+        _merging.add(pair)
+        try:
+            return _merge_containers(a, b)
+        finally:
+            _merging.remove(pair)
     if isinstance(a, Outside) and a.dotted == b.dotted:
         return a
     if isinstance(a, ClassRef) and a.cls is b.cls:
@@ -343,6 +338,28 @@ def _merge(a: Any, b: Any) -> Value | None:
         return SliceValue(tuple(join(x, y) for x, y in zip(a.parts, b.parts, strict=False)), a.src | b.src)
     if isinstance(a, Flag) and (a.may, a.sure) == (b.may, b.sure):
         return a
+    return None
+
+
+_merging: set[tuple[int, int]] = set()
+"""The containers whose join is under way."""
+
+
+def _merge_containers(a: Any, b: Any) -> Value | None:
+    if isinstance(a, Seq) and a.kind == b.kind and a.cls is b.cls:
+        items = None
+        if a.items is not None and b.items is not None and len(a.items) == len(b.items):
+            items = [join(x, y) for x, y in zip(a.items, b.items, strict=True)]
+        elem = join(element(a), element(b))
+        return Seq(a.kind, items, elem, a.owner if a.owner == b.owner else "local", a.name,
+                   a.data_sized or b.data_sized, a.src | b.src, a.cls,
+                   a.fields if a.fields == b.fields else ())  # fmt: skip
+    if isinstance(a, Mapping):
+        table = dict(a.items)
+        for key, value in b.items.items():
+            table[key] = join(table[key], value) if key in table else value
+        rest = a.rest if b.rest is None else b.rest if a.rest is None else join(a.rest, b.rest)
+        return Mapping(table, rest, a.owner, a.name, a.src | b.src)
     return None
 
 

@@ -64,7 +64,7 @@ class Program:
         if text is None:
             return None
         try:
-            tree = Tree(text)
+            tree = Tree(text, path)
         except ParseFailure as failure:
             return failure
         root = self.root(path)
@@ -234,7 +234,7 @@ class Program:
                     line.append(found)
                 else:
                     line.append(cls.module.dotted(base) or "?")
-            self._mro[cls] = tuple(x for i, x in enumerate(line) if x not in line[i + 1 :])
+            self._mro[cls] = tuple(reversed(dict.fromkeys(reversed(line))))
         return self._mro[cls]
 
     def class_member(self, cls: Class, name: str, after: Class | None = None) -> Function | Assigned | Class | None:

@@ -178,8 +178,9 @@ class Symbols:
 
     def get(self, name: str) -> Symbol | None:
         if self._waiting:
-            for row in self._waiting.pop(name, ()):
+            for row in self._waiting.get(name, ()):
                 self._module.collect(row)
+            self._waiting.pop(name, None)
         return self._known.get(name)
 
     def imported(self, name: str) -> str | None:

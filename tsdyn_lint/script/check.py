@@ -9,7 +9,8 @@ from dataclasses import replace
 from tsdyn_lint.findings import Confidence, Engine, Finding
 from tsdyn_lint.infer.entries import Entry, captures, entries
 from tsdyn_lint.infer.events import Event, Step
-from tsdyn_lint.resolve import Program
+from tsdyn_lint.parse import ParseFailure
+from tsdyn_lint.resolve import Module, Program
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.script import types
 from tsdyn_lint.script.annotations import is_interface
@@ -24,7 +25,7 @@ _SCRIPT = frozenset({Engine.SCRIPT})
 def script_events(
     program: Program,
     version: tuple[int, int],
-    fail: Callable[[Entry, BaseException], None],
+    fail: Callable[[Module, str, Exception], None],
 ) -> list[Event]:
     """One event a problem. An internal error costs its entry point and is told to `fail`."""
     data = load(version)
@@ -35,8 +36,13 @@ def script_events(
         types.forget()
 
 
-def _problems(compiler: Compiler, program: Program, fail: Callable[[Entry, BaseException], None]) -> Iterable[Problem]:
-    found = [(module, [e for e in entries(program, module) if not _declares(e)]) for module in program.linted]
+def _problems(
+    compiler: Compiler, program: Program, fail: Callable[[Module, str, Exception], None]
+) -> Iterable[Problem]:
+    found = []
+    for module in program.linted:
+        with suppress(ParseFailure):  # told when the file was walked
+            found.append((module, [e for e in entries(program, module) if not _declares(e)]))
     for _, starts in found:
         for entry in starts:
             if entry.cls is not None:
@@ -55,8 +61,8 @@ def _problems(compiler: Compiler, program: Program, fail: Callable[[Entry, BaseE
                     compiler.check_class(entry.cls)
                 else:
                     compiler.check_function(entry.function)
-            except (Exception, RecursionError) as error:
-                fail(entry, error)
+            except Exception as error:
+                fail(module, entry.name, error)
     return compiler.settled()
 
 
