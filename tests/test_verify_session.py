@@ -227,6 +227,19 @@ def test_a_wrong_target_is_a_wrong_configuration(tmp_path: Path) -> None:
     assert result.exit_code == 2 and "nowhere.model" in result.stderr
 
 
+@pytest.mark.parametrize(("table", "said"), [("{'modul': 1}", "has no `module`"), ("{'module': C, 'kw': 1}", "kw;")])
+def test_a_verify_file_knows_the_configurations_keys(table: str, said: str) -> None:
+    from types import ModuleType
+
+    from tsdyn_lint.verify.build.importing import BuildError
+    from tsdyn_lint.verify.build.subjects import listed_targets
+
+    module = ModuleType("tsdyn_verify")
+    exec(f"class C: pass\ntargets = [C, {table}]", vars(module))
+    with pytest.raises(BuildError, match=f"target 2 of tsdyn_verify .*{said}"):
+        listed_targets(module)
+
+
 def test_each_shard_tries_its_own_findings(tmp_path: Path) -> None:
     text = "import torch\nfrom torch import nn\n\nclass {}(nn.Module):\n    def forward(self, x):\n        {}\n"
     files = {"a.py": text.format("Plain", "return x"), "b.py": text.format("Reads", "return x * x.sum().item()")}

@@ -234,6 +234,7 @@ _TARGET: dict[str, Any] = {
     "budget": _BUDGET,
     "budgets": _Each(_minor_version, _BUDGET),
 }
+TARGET_KEYS = frozenset(_TARGET)
 _VERIFY: dict[str, Any] = {
     "timeout": _seconds,
     "memory": _above(1, "a whole number of MB"),

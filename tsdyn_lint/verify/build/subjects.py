@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from tsdyn_lint.configfile import TARGET_KEYS
 from tsdyn_lint.verify.build import example
 from tsdyn_lint.verify.build.ctor import Constructor
 from tsdyn_lint.verify.build.given import BESIDE, Calls, beside, from_table, with_second
@@ -64,9 +65,7 @@ def build(description: Mapping[str, Any]) -> Subject:
         made: Callable[..., Any] = maker()
         return made.to(device) if isinstance(made, nn.Module) and device != "cpu" else made
 
-    return Subject(
-        make, moved[0][0], project, moved[1], moved[2], bool(table.get("fullgraph")), restore, about, mode
-    )  # fmt: skip
+    return Subject(make, moved[0][0], project, moved[1], moved[2], reset=restore, about=about, mode=mode)
 
 
 def _imported(description: Mapping[str, Any]) -> ModuleType:
@@ -93,7 +92,14 @@ def _name_of(target: Any) -> str:
 def listed_targets(module: ModuleType) -> list[Mapping[str, Any]]:
     """The tables of a `tsdyn_verify.py`: its `targets`, each with the keys that the configuration knows."""
     found = getattr(module, "targets", None) or getattr(module, "TARGETS", None) or []
-    return [{"module": item} if not isinstance(item, Mapping) else item for item in found]
+    tables = [{"module": item} if not isinstance(item, Mapping) else item for item in found]
+    for number, table in enumerate(tables, 1):
+        if "module" not in table or (wrong := set(table) - TARGET_KEYS):
+            problem = f"does not know {', '.join(sorted(map(str, wrong)))}" if "module" in table else "has no `module`"
+            raise BuildError(
+                f"target {number} of {module.__name__} {problem}; keys are {', '.join(sorted(TARGET_KEYS))}"
+            )
+    return tables
 
 
 Prepared = tuple[Callable[[], Any], Calls, dict[str, Any]]
