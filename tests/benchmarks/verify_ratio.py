@@ -8,6 +8,7 @@ forked from the same one runs all probes. Printed: processor seconds of both, th
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import json
 import logging
@@ -94,6 +95,8 @@ def page_files(folder: Path) -> list[Path]:
 def main() -> None:
     """Measure and print a line a file, then the medians."""
     preload()
+    gc.collect()
+    gc.freeze()  # as the template does, so that no collection of its objects falls into either
     logging.getLogger("torch").setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:

@@ -27,7 +27,7 @@ def preload(compiling: bool = False) -> None:
     import torch
 
     from tsdyn_lint.verify.probes import PROBES, load
-    from tsdyn_lint.verify.probes.places import Project
+    from tsdyn_lint.verify.probes.places import Project, real
     from tsdyn_lint.verify.probes.subject import Call, Subject
 
     torch.set_num_threads(1)
@@ -36,6 +36,8 @@ def preload(compiling: bool = False) -> None:
         load(name)(subject)
     if compiling:
         _prepare_compiles()
+    for module in list(sys.modules.values()):
+        real(getattr(module, "__file__", None) or "")
     if torch.cuda.is_initialized():
         raise RuntimeError("CUDA was initialised before a fork")
 

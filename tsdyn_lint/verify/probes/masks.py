@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from tsdyn_lint.verify.observe import Fault, Site
-from tsdyn_lint.verify.probes.places import Project
+from tsdyn_lint.verify.probes.places import Project, real
 
 COMPOUND = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 NUMBERS = itertools.count()
@@ -130,7 +130,7 @@ class Masks:
 
 def _file_of(module: Any) -> str | None:
     try:
-        return str(os.path.realpath(module.__file__))
+        return real(module.__file__)
     except (AttributeError, TypeError):
         return None
 
@@ -138,7 +138,7 @@ def _file_of(module: Any) -> str | None:
 def source_of(thing: Any) -> str:
     """The file a class or function was defined in, real path; empty where there is none."""
     try:
-        return os.path.realpath(inspect.getsourcefile(thing) or "")
+        return real(inspect.getsourcefile(thing) or "")
     except (TypeError, OSError):
         return ""
 

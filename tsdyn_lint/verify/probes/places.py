@@ -7,7 +7,7 @@ import re
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from tsdyn_lint.verify.observe import Fault, Site
 
@@ -32,15 +32,21 @@ class Project:
         return next((site for site in reversed(tuple(sites)) if self.has(site.filename)), None)
 
 
+@cache
+def real(filename: str) -> str:
+    """Where a file really is. Asked of thousands of modules: the template asks once for all of torch's."""
+    return os.path.realpath(filename)
+
+
 @lru_cache(maxsize=4096)
 def _under(roots: tuple[str, ...], filename: str) -> bool:
     if not filename or filename.startswith("<"):  # built in, or made from a string as dataclasses are
         return False
-    path = os.path.realpath(filename)
+    path = real(filename)
     if path.startswith(OURS):
         return False
     for root in roots:
-        base = os.path.realpath(root)
+        base = real(root)
         if path == base:
             return True
         if path.startswith(base.rstrip(os.sep) + os.sep):
