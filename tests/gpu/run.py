@@ -1,23 +1,31 @@
 """Confirms the rule pages and measures the fixtures on the device at hand: `python tests/gpu/run.py`.
 
-Needs torch, click and (before Python 3.11) tomli; no pytest. On a machine without a GPU it runs dry, on the CPU.
-Writes the figures. Ends with 1 if a claim that holds on the CPU is not confirmed, if a forked worker cannot use CUDA,
-or if what is measured is not as it must be.
+Needs torch alone (before Python 3.11 also tomli, pip's will do). On a machine without a GPU it runs dry, on the CPU.
+Writes the figures, after each part those that there are. Ends with 1 if a claim that holds on the CPU is not confirmed,
+if a forked worker cannot use CUDA, or if what is measured is not as it must be.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import platform
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
+if sys.version_info < (3, 11):
+    with contextlib.suppress(ImportError):
+        from pip._vendor import tomli
+
+        sys.modules.setdefault("tomli", tomli)
 
 from tsdyn_lint.rulebook import load_rules  # noqa: E402
 from tsdyn_lint.source import read_source  # noqa: E402
@@ -54,11 +62,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
     parser.add_argument("-o", "--output", type=Path, default=Path("gpu-figures.json"))
-    parser.add_argument("-j", "--jobs", type=int, default=2)
+    parser.add_argument("-j", "--jobs", type=int, default=max(1, min(6, (os.cpu_count() or 1) // 2)))
     parser.add_argument("--only", default="", help="a prefix of rule codes")
     options = parser.parse_args()
     begin = time.perf_counter()
     figures: dict[str, Any] = {"python": platform.python_version(), "machine": platform.machine()}
+
+    def write() -> None:
+        figures["seconds"] = round(time.perf_counter() - begin, 1)
+        options.output.write_text(json.dumps(figures, indent=2) + "\n")
+
     figures["forked"] = forked(options.device)
     device = figures["forked"]["device"] or "cpu"
     version = installed_torch() or (0, 0)
@@ -76,16 +89,26 @@ def main() -> int:
         "refuted": refuted(judged),
         "seconds_a_page": round(sum(page.seconds for page in judged) / max(len(judged), 1), 2),
     }
+    write()
     figures["fixtures"] = fixtures(device, options.jobs)
-    figures["measured"] = measured(device)
+    figures["measured"] = []
+    for report in measured(device):
+        figures["measured"].append(report)
+        write()
     figures["wrong"] = wrong(figures["measured"], device)
-    figures["seconds"] = round(time.perf_counter() - begin, 1)
-    options.output.write_text(json.dumps(figures, indent=2) + "\n")
-    print(json.dumps({key: value for key, value in figures.items() if key not in ("fixtures", "measured")}, indent=2))
+    write()
+    print(json.dumps({key: value for key, value in figures.items() if key not in ("fixtures", "measured")}))
     for report in figures["measured"]:
-        print(report["target"], json.dumps({key: report["measure"][key] for key in SHOWN}))
+        print(report["target"], json.dumps(compact({key: report["measure"][key] for key in SHOWN})))
     good = figures["forked"]["ok"] and not figures["pages"]["refuted"] and not figures["wrong"]
     return 0 if good else 1
+
+
+def compact(value: Any) -> Any:
+    """The same with four figures a number."""
+    if isinstance(value, dict):
+        return {key: compact(item) for key, item in value.items()}
+    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 def forked(device: str) -> dict[str, Any]:
@@ -128,18 +151,16 @@ def described(target: Target, result: Result) -> dict[str, Any]:
     return describe(target, result, observed(target.name, result, lambda name: text, ()), ())
 
 
-def measured(device: str) -> list[dict[str, Any]]:
+def measured(device: str) -> Iterator[dict[str, Any]]:
     """Everything that is measured of each model in `fixtures/measure`, one after the other; one package, the first."""
-    reports = []
     targets, subjects = subjects_in("fixtures/measure")
     with Workers(compiling=True) as workers:
         for target, subject in zip(targets, subjects, strict=True):
-            measuring = Measuring("measure" if reports else "aot", "inductor", 100_000)
+            measuring = Measuring("aot" if target is targets[0] else "measure", "inductor", 100_000)
             _, confirmed = next(iter(workers.run([Job(subject, tuple(OBSERVATIONS), device=device)])))
             job = Job({**subject, "backend": "inductor"}, measuring.probes(), 300, device=device)
             _, result = next(iter(workers.run([job])))
-            reports.append(measuring.added(described(target, confirmed), result))
-    return reports
+            yield measuring.added(described(target, confirmed), result)
 
 
 def wrong(reports: list[dict[str, Any]], device: str) -> list[str]:
