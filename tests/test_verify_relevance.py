@@ -27,7 +27,7 @@ def test_a_target_is_run_where_a_linted_file_is_reached(tmp_path: Path) -> None:
     targets = [Target(name, tmp_path / name, "X") for name in FILES]
 
     def reached(linted: str) -> set[str]:
-        found = relevant(targets, [tmp_path / linted], (tmp_path, tmp_path / "src"))
+        found = relevant(targets, [tmp_path / linted], tmp_path)
         return {target.name for target in found}
 
     everything = {"pkg/model.py", "pkg/layers.py", "pkg/deep/__init__.py", "pkg/deep/inner.py", "factories/make.py",
@@ -36,3 +36,5 @@ def test_a_target_is_run_where_a_linted_file_is_reached(tmp_path: Path) -> None:
     assert reached("pkg/alone.py") == {"pkg/alone.py"}
     assert reached("src/src_only.py") == {"src/src_only.py", "factories/make.py"}
     assert reached("broken.py") == {"broken.py"}
+    installed = Target("timm:Net", tmp_path / "env" / "site-packages" / "timm.py", "Net")
+    assert relevant([installed], [tmp_path / "broken.py"], tmp_path) == [installed]

@@ -9,10 +9,17 @@ from pathlib import Path
 from tsdyn_lint.verify.target import Target, import_place
 
 
-def relevant(targets: Iterable[Target], linted: Iterable[Path], roots: Iterable[Path]) -> list[Target]:
-    """The targets in whose runs a linted file can take part; `roots` are folders that absolute imports start from."""
-    reach = _Reach({path.resolve() for path in linted}, tuple(roots))
-    return [target for target in targets if reach.has(target.file)]
+def relevant(targets: Iterable[Target], linted: Iterable[Path], root: Path) -> list[Target]:
+    """The targets in whose runs a linted file can take part, and those of installed packages, of which none is linted.
+
+    `root` is the configuration's folder: absolute imports start from it, or from its `src`.
+    """
+    reach, base = _Reach({path.resolve() for path in linted}, (root, root / "src")), root.resolve()
+    return [target for target in targets if reach.has(target.file) or _is_installed(target.file.resolve(), base)]
+
+
+def _is_installed(file: Path, root: Path) -> bool:
+    return not file.is_relative_to(root) or "site-packages" in file.relative_to(root).parts
 
 
 class _Reach:

@@ -189,9 +189,8 @@ def observed(
 
 def _named_targets(group: Group, linted: Iterable[Path], workers: Workers) -> tuple[list[Target], list[Target]]:
     """Those of the configuration and of a `tsdyn_verify.py`: to run, and those that no linted file has a part in."""
-    root = group.settings.root
-    targets = [*configured(group.settings.verify, root), *_from_verify_file(group, workers)]
-    wanted = relevant(targets, linted, (root, root / "src")) if targets else []
+    targets = [*configured(group.settings.verify, group.settings.root), *_from_verify_file(group, workers)]
+    wanted = relevant(targets, linted, group.settings.root) if targets else []
     return wanted, [target for target in targets if target not in wanted]
 
 
