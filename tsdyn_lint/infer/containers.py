@@ -226,6 +226,7 @@ class Containers(Operators):
 
     def item(self, owner: Value, index: Value, node: cst.CSTNode) -> Value:
         """`owner[index]`."""
+        self.needs_value(owner, node)
         if isinstance(owner, Either):
             found = [self.item(o, index, node) for o in owner.options if not (isinstance(o, Const) and o.value is None)]
             return either(found) if found else UNKNOWN

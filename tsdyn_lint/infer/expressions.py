@@ -144,6 +144,7 @@ class Expressions(Containers):
 
     def get(self, owner: Value, name: str, node: cst.CSTNode) -> Value:
         """`owner.name`."""
+        self.needs_value(owner, node)
         if isinstance(owner, Either):
             found = [self.get(o, name, node) for o in owner.options if not (isinstance(o, Const) and o.value is None)]
             return either(found) if found else UNKNOWN

@@ -116,8 +116,8 @@ class Operators(Refinement):
             if flag is not None:
                 return self.flags_met(flag, right, conjunction)
             later = self.flag(right)
-            if later is not None and known is None:
-                return self.flags_met(later, left, conjunction)
+            if later is not None and (known is None or not hard):
+                return self.flags_met(later, left if known is None else UNKNOWN, conjunction)
             if known is not None and hard:
                 return right
             if form == "value":
@@ -167,6 +167,8 @@ class Operators(Refinement):
         return self.binary(type(node.operator).__name__, self.expr(node.left), self.expr(node.right), node)
 
     def binary(self, op: str, left: Value, right: Value, node: cst.CSTNode) -> Value:
+        self.needs_value(left, node)
+        self.needs_value(right, node)
         if isinstance(left, Const) and isinstance(right, Const):
             fold = _FOLD.get(op)
             if op == "Modulo" and isinstance(left.value, (str, bytes)):

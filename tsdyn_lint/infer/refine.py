@@ -104,6 +104,11 @@ def is_none(value: Value) -> bool | None:
     return None if isinstance(value, (Unknown, Method)) else False
 
 
+def is_soft_none(value: Value) -> bool:
+    """Whether it is a default of None."""
+    return isinstance(value, Const) and value.value is None and value.soft
+
+
 def path_of(node: cst.CSTNode) -> str:
     """`self.a.b` for an attribute chain on a name; empty for anything else."""
     # by type: libcst's classes are abstract ones, whose isinstance is slow where the answer is no

@@ -12,7 +12,7 @@ from tsdyn_lint.infer import contexts
 from tsdyn_lint.infer.events import LIKELY, POSSIBLE
 from tsdyn_lint.infer.expressions import Expressions
 from tsdyn_lint.infer.frames import Loop, joined
-from tsdyn_lint.infer.refine import path_of
+from tsdyn_lint.infer.refine import is_none, is_soft_none, path_of
 from tsdyn_lint.infer.values import (
     NOTHING,
     UNKNOWN,
@@ -440,12 +440,26 @@ class Statements(Expressions):
                 self.refine(test, side)
                 if walk():
                     ends.append((engines, frame.env.vars))
+        if len(ends) == 2:
+            self.set_elsewhere(*ends)
         # no variable says which capture it belongs to: what follows has the values that Dynamo sees
         followed = [end for end in ends if Engine.DYNAMO in end[0]] or ends
         frame.env.vars = joined(variables for _, variables in followed) or before
         if ends:  # `if torch.compiler.is_compiling(): return ...` leaves the rest to the other captures
             frame.engines = frozenset[Engine]().union(*(engines for engines, _ in ends))
         return bool(ends)
+
+    def set_elsewhere(
+        self, first: tuple[frozenset[Engine], dict[str, Value]], second: tuple[frozenset[Engine], dict[str, Value]]
+    ) -> None:
+        """Mark the defaults of None that one side replaces, where the other side's captures do without it."""
+        for (these, given), (others, left) in ((first, second), (second, first)):
+            without = others - these
+            for name in left.keys() & given.keys() if without else ():
+                defaults = [value for value in options(left[name]) if is_soft_none(value)]
+                if defaults and not any(is_none(value) for value in options(given[name])):
+                    rest = [value for value in options(left[name]) if not is_soft_none(value)]
+                    left[name] = either([self.unset(name, without), *rest])
 
     # --- loops
 

@@ -160,6 +160,24 @@ class Core:
             return frozenset()
         return event.use_kinds | ({"value"} if event.facts.get("opaque") else frozenset())
 
+    def unset(self, name: str, left: frozenset[Engine]) -> Const:
+        """None, as a default that is replaced only in code that the captures `left` do not reach."""
+        frame = self.frame
+        mark = Event(
+            "unset", cst.Name(name), frame.piece, frame.function, frame.stack, frame.entry, {"name": name}, engines=left
+        )
+        return Const(None, True, frozenset([mark]))
+
+    def needs_value(self, value: Value, node: cst.CSTNode) -> None:
+        """Something done with `value` that cannot be done with None: the first of its kind is told."""
+        for option in options(value):
+            if isinstance(option, Const) and option.value is None and option.src and not self.muted:
+                for mark in option.src:
+                    if mark.kind == "unset" and mark.engines & self.frame.engines and not mark.uses:
+                        self.used(mark, "none", node)
+                        with self.under(engines=self.frame.engines & mark.engines):
+                            self.emit("unset-use", node, confidence=LIKELY, name=mark.facts["name"])
+
     # --- names
 
     def module_value(self, module: Module, name: str) -> Value | None:
