@@ -10,7 +10,7 @@ from pathlib import Path
 
 import libcst as cst
 
-from tsdyn_lint.parse import Piece, Segment, Tree, marked_row
+from tsdyn_lint.parse import ParseFailure, Piece, Segment, Tree, marked_row
 
 
 @dataclass(frozen=True)
@@ -177,10 +177,13 @@ class Symbols:
         return iter({**self._known, **self._waiting})
 
     def get(self, name: str) -> Symbol | None:
-        if self._waiting:
-            for row in self._waiting.get(name, ()):
+        rows = self._waiting.pop(name, ())
+        try:
+            for row in rows:
                 self._module.collect(row)
-            self._waiting.pop(name, None)
+        except ParseFailure:
+            self._waiting[name] = list(rows)  # whoever asks next is told as well
+            raise
         return self._known.get(name)
 
     def imported(self, name: str) -> str | None:
