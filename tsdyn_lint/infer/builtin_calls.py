@@ -9,9 +9,9 @@ from typing import Any
 import libcst as cst
 
 from tsdyn_lint.findings import Engine
-from tsdyn_lint.infer.calls import Args
 from tsdyn_lint.infer.events import CERTAIN, Event
 from tsdyn_lint.infer.operators import derived
+from tsdyn_lint.infer.recall import Args
 from tsdyn_lint.infer.tensors import Tensors, _flat
 from tsdyn_lint.infer.values import (
     BOOL,

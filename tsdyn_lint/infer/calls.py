@@ -5,7 +5,6 @@ called.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from typing import Any
 
 import libcst as cst
@@ -14,7 +13,7 @@ from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer import contexts
 from tsdyn_lint.infer.events import LIKELY, POSSIBLE, Hypothesis, Step
 from tsdyn_lint.infer.frames import Env, Frame
-from tsdyn_lint.infer.statements import Statements
+from tsdyn_lint.infer.recall import DEPTH, Args, Recall
 from tsdyn_lint.infer.values import (
     NOTHING,
     UNKNOWN,
@@ -27,7 +26,6 @@ from tsdyn_lint.infer.values import (
     Method,
     Outside,
     Partial,
-    Scalar,
     Seq,
     SuperRef,
     Tensor,
@@ -42,48 +40,19 @@ from tsdyn_lint.infer.values import (
 )
 from tsdyn_lint.resolve import Class, Function
 
-_DEPTH = 28
+_SAME = 3
 _DYNAMO = frozenset({Engine.DYNAMO, Engine.RECOMPILE})
 
 
-@dataclass
-class Args:
-    """Arguments of a call.
-
-    `rest`: an element of a starred value of unknown length; `open`: keywords of unknown names.
-    """
-
-    pos: list[Value] = field(default_factory=list)
-    kw: dict[str, Value] = field(default_factory=dict)
-    rest: Value | None = None
-    open: bool = False
-
-    def get(self, index: int, name: str = "") -> Value | None:
-        """The argument at a position or under a name; None if it is not given."""
-        if index < len(self.pos):
-            return self.pos[index]
-        return self.kw.get(name) if name else None
-
-    def all(self) -> list[Value]:
-        return [*self.pos, *self.kw.values(), *([self.rest] if self.rest is not None else [])]
-
-    def after(self, *first: Value) -> Args:
-        """The same call with other leading arguments before these."""
-        return Args([*first, *self.pos], self.kw, self.rest, self.open)
-
-
-class Calls(Statements):
+class Calls(Recall):
     """`call` evaluates a call expression, `invoke` calls a value."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._memo: dict[Any, tuple[int, Value]] = {}
-        self._active: list[Any] = []
         self._decorated: dict[Function, Func | None] = {}
         self._entered: set[Function] = set()
         """Decorated functions whose own body was walked."""
-        self.training: Value = Scalar("bool", "training")
-        """What `self.training` of a module is."""
 
     def forget_calls(self) -> None:
         """Walk every function anew when it is next called."""
@@ -221,14 +190,27 @@ class Calls(Statements):
         known = self._memo.get(memo_key)
         if known is not None and known[0] >= self.frame.confidence:
             return known[1]
-        if memo_key in self._active or len(self._active) >= _DEPTH:
+        if len(self._active) >= DEPTH:
+            self._relies_on = 0
             return UNKNOWN
-        if sum(1 for k in self._active if k[0] == memo_key[0]) >= 3:
+        if memo_key in self._active:
+            self._relies_on = min(self._relies_on, self._active.index(memo_key))
+            return UNKNOWN
+        same = [level for level, k in enumerate(self._active) if k[0] == memo_key[0]]
+        if len(same) >= _SAME:
+            self._relies_on = min(self._relies_on, same[-_SAME])
             return UNKNOWN
         self._active.append(memo_key)
+        self._deepest = max(self._deepest, len(self._active))
         self.muted += muted
         try:
-            result = self.walk_function(func, args, node, engines)
+            if self.muted and func.env is None and not _is_module(args.get(0)):
+                what = (function, func.bare, engines, len(args.pos), tuple(args.kw), args.open)
+                result = self.once(
+                    what, args, len(self._active) - 1, lambda: self.walk_function(func, args, node, engines)
+                )
+            else:
+                result = self.walk_function(func, args, node, engines)
         finally:
             self.muted -= muted
             self._active.pop()
@@ -380,6 +362,10 @@ class Calls(Statements):
 
     def instantiate(self, cls: Class, args: Args, node: cst.CSTNode | None) -> Value:
         raise NotImplementedError
+
+
+def _is_module(value: Value | None) -> bool:
+    return isinstance(value, Instance) and value.is_module
 
 
 def _wraps(decorator: Function) -> bool:

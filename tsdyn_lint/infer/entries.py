@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 import libcst as cst
 
 from tsdyn_lint.findings import Engine
-from tsdyn_lint.infer.calls import Args
 from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, LIKELY, POSSIBLE, Event, Hypothesis
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.library_calls import LibraryCalls
+from tsdyn_lint.infer.recall import Args
 from tsdyn_lint.infer.values import (
     UNKNOWN,
     ClassRef,

@@ -7,8 +7,9 @@ from typing import Any
 
 import libcst as cst
 
-from tsdyn_lint.infer.calls import Args, Calls
+from tsdyn_lint.infer.calls import Calls
 from tsdyn_lint.infer.frames import Env, Frame
+from tsdyn_lint.infer.recall import Args, instance_key
 from tsdyn_lint.infer.values import (
     BOOL,
     FLOAT,
@@ -30,7 +31,6 @@ from tsdyn_lint.infer.values import (
     Unknown,
     Value,
     either,
-    key,
     options,
     unknown,
 )
@@ -89,14 +89,11 @@ class Instances(Calls):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._instances: dict[Any, Instance] = {}
         self._annotations: dict[tuple[int, int], Value] = {}
         self._building: set[int] = set()
 
     def start_afresh(self) -> None:
-        """Ready for the next entry point, also after an error in the middle of the last one."""
-        self.steps = self.muted = 0
-        self._active.clear()
+        super().start_afresh()
         self._building.clear()
 
     # --- building
@@ -107,18 +104,13 @@ class Instances(Calls):
         is_module = self.program.is_nn_module(cls)
         if any(b in ("typing.NamedTuple", "NamedTuple") for b in outside):
             return self.named_tuple(cls, args)
-        memo = (
-            id(cls),
-            tuple(key(v) for v in args.pos),
-            tuple((k, key(v)) for k, v in args.kw.items()),
-            args.open,
-            args.rest is not None,
-        )
+        memo = instance_key(cls, args, args.open, args.rest is not None)
         known = self._instances.get(memo)
         if known is not None:
             self.constructed_here(known, cls, node)
             return known
         if cls in self._active or id(cls) in self._building:
+            self._relies_on = 0
             return Instance(cls, "", is_module=is_module)
         instance = Instance(
             cls,
@@ -126,29 +118,45 @@ class Instances(Calls):
             is_module=is_module,
         )
         instance.args, instance.kwargs = tuple(args.pos), dict(args.kw)
+        if not is_module:
+            if any(
+                b in ("builtins.dict", "collections.OrderedDict", "collections.UserDict", "dict") for b in outside
+            ) and not is_dataclass(cls):
+                return instance
+            if any(b.startswith("torch.autograd.") for b in outside):
+                return instance
+
+        def construct() -> Instance:
+            if is_module:
+                self._instances[memo] = instance
+            self.construct(instance, cls, args, node)
+            return instance
+
+        if self.muted or is_module or node is None:
+            what = (cls, self.frame.engines, len(args.pos), tuple(args.kw), args.open)
+            made = self.once(what, args, len(self._active), construct)
+            assert isinstance(made, Instance)
+            instance = made
+        else:
+            construct()
         if is_module:
-            self._instances[memo] = instance
-        elif any(
-            b in ("builtins.dict", "collections.OrderedDict", "collections.UserDict", "dict") for b in outside
-        ) and not is_dataclass(cls):
-            return instance
-        elif any(b.startswith("torch.autograd.") for b in outside):
-            return instance
+            self.constructed_here(instance, cls, node)
+        return instance
+
+    def construct(self, instance: Instance, cls: Class, args: Args, node: cst.CSTNode | None) -> None:
+        """Walks the constructor of a new object."""
         init = self.program.class_member(cls, "__init__")
         self._building.add(id(cls))
         try:
             # a plain object made in captured code is made by what its constructor does there
-            with self.quietly() if is_module or node is None else nullcontext():
+            with self.quietly() if instance.is_module or node is None else nullcontext():
                 if isinstance(init, Function):
                     self.call_function(Func(init, instance), args, node)
-                elif is_dataclass(cls) or any(isinstance(b, Class) and is_dataclass(b) for b in line):
+                elif any(isinstance(b, Class) and is_dataclass(b) for b in self.program.mro(cls)):
                     self.fill_fields(instance, cls, args)
             instance.complete = True
         finally:
             self._building.discard(id(cls))
-        if is_module:
-            self.constructed_here(instance, cls, node)
-        return instance
 
     def constructed_here(self, instance: Instance, cls: Class, node: cst.CSTNode | None) -> None:
         """The event of a module class instantiated in captured code."""
@@ -250,7 +258,7 @@ class Instances(Calls):
         memo = (id(member), -1)
         if memo not in self._annotations:
             self._annotations[memo] = UNKNOWN
-            self._annotations[memo] = self.assigned_value(member, home.module, name, home, owner)
+            self._annotations[memo] = self.share(self.assigned_value(member, home.module, name, home, owner))
         value = self._annotations[memo]
         if isinstance(value, Func) and type(owner) is str and value.self is None:
             return value
@@ -393,7 +401,7 @@ class Instances(Calls):
         memo = (id(annotation), id(module))
         if memo not in self._annotations:
             self._annotations[memo] = UNKNOWN
-            self._annotations[memo] = self._annotated(annotation, module)
+            self._annotations[memo] = self.share(self._annotated(annotation, module))
         return self._annotations[memo]
 
     def _annotated(self, node: cst.CSTNode, module: Module) -> Value:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import libcst as cst
 
-from tsdyn_lint.infer.calls import Args
 from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event
 from tsdyn_lint.infer.instances import Instances
 from tsdyn_lint.infer.operators import derived
+from tsdyn_lint.infer.recall import Args
 from tsdyn_lint.infer.values import (
     CONSTANT_INT,
     NOTHING,

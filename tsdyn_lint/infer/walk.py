@@ -60,6 +60,8 @@ class Core:
         self.steps = 0
         self.frame: Frame = None  # type: ignore[assignment]  # set by `inside` before anything is walked
         self._module_values: dict[tuple[int, str], Value] = {}
+        self._shared: dict[int, Value] = {}
+        """Values of module and class level by identity."""
         self.sized_mark: Event | None = None
         """The source of sizes that depend on data."""
         self.tracked: dict[tuple[int, str], Event | None] = {}
@@ -191,7 +193,13 @@ class Core:
         if value is None:
             del self._module_values[key]
         else:
-            self._module_values[key] = value
+            self._module_values[key] = self.share(value)
+        return value
+
+    def share(self, value: Value) -> Value:
+        """Notes a value as one that all who meet it have in common."""
+        for one in (value, *options(value)):
+            self._shared[id(one)] = one
         return value
 
     def definition_value(self, found: Any, module: Module, name: str = "") -> Value:
