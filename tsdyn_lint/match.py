@@ -214,14 +214,15 @@ def _finding(
     compiled: CompileSettings,
     masked: Iterable[Event],
 ) -> Finding:
-    start, end = event.piece.span(event.node)
+    at: Event | Step = event.asked or event
+    start, end = at.piece.span(at.node)
     ordered = tuple(e for e in Engine if e in engines)
     return Finding(
         code=rule.code,
         name=rule.name,
         message=_message(event, rule, verdict, ordered, compiled),
         severity=verdict.severity or _severity(event, rule, engines, compiled),
-        filename=str(event.module.path),
+        filename=str(at.module.path),
         start=start,
         end=end,
         engines=ordered,
@@ -229,7 +230,7 @@ def _finding(
         gb=rule.gb if Engine.DYNAMO in engines else (),
         entry=event.entry or None,
         related=(*_related(event), *(_place(e.node, e.piece, e, "breaks next, once this is gone") for e in masked)),
-        scope=event.scope,
+        scope=at.scope,
     )
 
 
@@ -245,6 +246,9 @@ _USES = {"branch": "decides a branch", "loop": "decides a loop", "accumulate": "
 def _related(event: Event) -> Iterator[Related]:
     """The calls on the way from the entry point, outermost first, then where a value that was read is used."""
     for step in event.stack:
+        if step is event.asked:
+            yield _place(event.node, event.piece, event, "turned on by an argument of this call")
+            break
         yield _place(step.node, step.piece, step, f"called from `{step.caller.qualname}`")
     for use in event.uses:
         if use.kind in ("branch", "loop", "index", "shape", "while", "if", "accumulate") and use.node is not event.node:
@@ -272,6 +276,8 @@ def _message(event: Event, rule: Rule, verdict: Verdict, engines: tuple[Engine, 
     """One line: what it is, what happens in each capture, what to write instead."""
     facts = {**event.facts, **verdict.facts, "code": source_text(event.node), "function": event.function.name}
     head = rule.message.format_map(_Facts(facts))
+    if event.asked is not None:
+        head += ", turned on by an argument of this call"
     told = [e for e in engines if e.value in rule.effect or e is Engine.DYNAMO]
     effects = [f"{e.value} {_effect(event, rule, verdict, e, compiled)}" for e in told]
     parts = [head, *(["; ".join(effects)] if effects else [])]

@@ -11,6 +11,7 @@ import libcst as cst
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer import contexts
+from tsdyn_lint.infer.defaults import given
 from tsdyn_lint.infer.events import LIKELY, POSSIBLE, Hypothesis, Step
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.recall import DEPTH, Args, Recall
@@ -246,7 +247,9 @@ class Calls(Recall):
         env = Env(function.module, func.env)
         body, piece = function.body
         frame = Frame(function, piece, env, stack, caller.entry, caller.confidence, engines, repeated=caller.repeated)
-        frame.entered = engines
+        frame.entered, frame.asked = engines, caller.asked
+        if stack:
+            frame.given = given(function.node.params, len(args.pos), args.kw)
         with self.inside(frame):
             self.bind_parameters(func, args, env)
             if args.pos and function.cls is not None and not function.is_static:

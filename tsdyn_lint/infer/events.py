@@ -52,6 +52,14 @@ class Step:
     skips: str = ""
     sides: Sides = ()
 
+    @property
+    def module(self) -> Module:
+        return self.caller.module
+
+    @property
+    def scope(self) -> str:
+        return self.caller.qualname
+
 
 @dataclass(frozen=True)
 class Place:
@@ -79,6 +87,7 @@ class Event:
 
     `skips` says why Dynamo cannot resume after a break here and drops the whole frame: "loop", "try", "with" or "".
     `sides` are the branches of its function that lead to the line.
+    `asked` is the call in another file whose arguments turn the line on, which its defaults leave off.
     `engines` are the captures that reach the line (`torch.compiler.is_compiling()` and its like cut some off).
     """
 
@@ -96,6 +105,7 @@ class Event:
     repeated: bool = False
     engines: frozenset[Engine] = ALL_ENGINES
     sides: Sides = ()
+    asked: Step | None = None
 
     @property
     def module(self) -> Module:

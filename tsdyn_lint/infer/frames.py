@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tsdyn_lint.findings import Engine
@@ -80,6 +80,10 @@ class Frame:
     """Enclosing statements of this frame that Dynamo cannot resume in: loop, try, with."""
     sides: Sides = ()
     """Undecided tests of this frame around the place being walked."""
+    given: Mapping[str, object] = field(default_factory=dict)
+    """Defaults of the parameters for which the caller passes something else."""
+    asked: Step | None = None
+    """The call that passes what leads to the place being walked, where the defaults lead elsewhere."""
     repeated: bool = False
     returns: list[Value] = field(default_factory=list)
     aside: list[Value] = field(default_factory=list)

@@ -9,6 +9,7 @@ import libcst as cst
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer import contexts
+from tsdyn_lint.infer.defaults import side as side_of_defaults
 from tsdyn_lint.infer.events import LIKELY, POSSIBLE
 from tsdyn_lint.infer.expressions import Expressions
 from tsdyn_lint.infer.frames import Loop, joined
@@ -402,9 +403,14 @@ class Statements(Expressions):
         if flag is not None:
             return self.by_engine(flag, test, then, other)
         known, hard = self.truth(value)
+        asked, unasked = frame.asked, side_of_defaults(test, frame.given) if frame.given else None
+        asking = asked or frame.stack[-1] if unasked is not None else None
         if known is not None and hard:
             self.refine(test, known)
-            return bool(then() if known else other())
+            frame.asked = asking if unasked is (not known) else asked
+            arrives = bool(then() if known else other())
+            frame.asked = asked
+            return arrives
         before = dict(frame.env.vars)
         data = self.tensor(value) is not None
         doubt = None if known is not None or data else LIKELY
@@ -415,12 +421,13 @@ class Statements(Expressions):
             frame.env.vars = dict(before)
             confidence = POSSIBLE if known is not None and side != known else doubt
             frame.sides = sides if side is known else (*sides, (test, side))
+            frame.asked = asking if unasked is (not side) else asked
             with self.under(confidence, weak=True):
                 self.refine(test, side)
                 alive[side] = walk()
             if alive[side]:
                 ends.append(frame.env.vars)
-        frame.sides = sides
+        frame.sides, frame.asked = sides, asked
         if known is not None and all(alive.values()):
             ends = [ends[0 if known else 1]]  # the side that the default takes decides what follows
         frame.env.vars = joined(ends) or before

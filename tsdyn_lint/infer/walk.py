@@ -100,12 +100,16 @@ class Core:
             facts["refused"] = self.refused(facts["target"])
         hypotheses = frozenset(h for h in map(_hypothesis, options(on)) if h) if on is not None else frozenset()
         confidence = min(confidence, frame.confidence)
-        key = (kind, sub, id(node))
+        asked = None
+        if frame.asked is not None and facts.get("refused") and frame.asked.caller.module is not frame.function.module:
+            asked = frame.asked
+        key = (kind, sub, id(node), id(asked.node) if asked is not None else 0)
         known = self.events.get(key)
         if known is None:
             known = self.events[key] = Event(
                 kind, node, frame.piece, frame.function, frame.stack, frame.entry, facts, [], confidence, hypotheses,
                 frame.blocks[-1] if frame.blocks else "", frame.repeated, frame.engines, frame.sides,
+                asked,
             )  # fmt: skip
             return known
         if confidence > known.confidence or (known.hypotheses and not hypotheses):

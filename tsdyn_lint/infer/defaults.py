@@ -1,0 +1,42 @@
+"""How a test of parameters comes out where the caller leaves them to their defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import libcst as cst
+
+_LITERALS = {"None": None, "True": True, "False": False}
+
+
+def given(parameters: cst.Parameters, positional: int, keywords: Collection[str]) -> Mapping[str, object]:
+    """The constant defaults of parameters for which a call passes something else."""
+    ordered = [*parameters.posonly_params, *parameters.params]
+    passed = [p for index, p in enumerate(ordered) if index < positional or p.name.value in keywords]
+    passed += [p for p in parameters.kwonly_params if p.name.value in keywords]
+    return {
+        p.name.value: _LITERALS[p.default.value]
+        for p in passed
+        if isinstance(p.default, cst.Name) and p.default.value in _LITERALS
+    }
+
+
+def side(test: cst.BaseExpression, defaults: Mapping[str, object]) -> bool | None:
+    """The side of `test` that these defaults lead to; None where they do not decide."""
+    if isinstance(test, cst.Name):
+        return bool(defaults[test.value]) if test.value in defaults else None
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        inner = side(test.expression, defaults)
+        return None if inner is None else not inner
+    if isinstance(test, cst.BooleanOperation):
+        decides = isinstance(test.operator, cst.Or)
+        sides = [side(test.left, defaults), side(test.right, defaults)]
+        if decides in sides:
+            return decides
+        return None if None in sides else not decides
+    if isinstance(test, cst.Comparison) and isinstance(test.left, cst.Name) and test.left.value in defaults:
+        target = test.comparisons[0]
+        if len(test.comparisons) == 1 and isinstance(target.comparator, cst.Name) and target.comparator.value == "None":
+            if isinstance(target.operator, (cst.Is, cst.IsNot)):
+                return (defaults[test.left.value] is None) is isinstance(target.operator, cst.Is)
+    return None
