@@ -19,6 +19,8 @@ from tsdyn_lint.source import Source, check_syntax
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from tsdyn_lint.parse import Tree
+
 _POOL_BYTES = 160_000
 """Less source than this (about 4,000 lines) is judged sooner than a process pool starts."""
 _CHUNK_BYTES = 4_000_000
@@ -118,8 +120,9 @@ def default_jobs() -> int:
 
 def _judge_chunks(chunks: list[list[Source]], settings: Settings, rulebook: RuleBook, jobs: int) -> Iterator[Judgement]:
     if len(chunks) < 2 or jobs < 2:
+        trees: dict[Path, Tree] = {}
         for chunk in chunks:
-            yield _judge_chunk(chunk, settings, rulebook)
+            yield _judge_chunk(chunk, settings, rulebook, trees)
         return
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
@@ -130,7 +133,7 @@ def _judge_chunks(chunks: list[list[Source]], settings: Settings, rulebook: Rule
     can_fork = "fork" in multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("fork" if can_fork else "spawn")
     with ProcessPoolExecutor(min(jobs, len(chunks)), context, _end_with, (os.getpid(),)) as pool:
-        futures: list[Future[Judgement]] = [pool.submit(_judge_chunk, chunk, settings, rulebook) for chunk in chunks]
+        futures: list[Future[Judgement]] = [pool.submit(_judge_here, chunk, settings, rulebook) for chunk in chunks]
         for chunk, future in zip(chunks, futures, strict=True):
             try:
                 yield future.result()
@@ -151,16 +154,24 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _judge_chunk(chunk: list[Source], settings: Settings, rulebook: RuleBook) -> Judgement:
+_TREES: dict[Path, Tree] = {}
+"""In a worker, what its chunks have in common."""
+
+
+def _judge_here(chunk: list[Source], settings: Settings, rulebook: RuleBook) -> Judgement:
+    return _judge_chunk(chunk, settings, rulebook, _TREES)
+
+
+def _judge_chunk(chunk: list[Source], settings: Settings, rulebook: RuleBook, trees: dict[Path, Tree]) -> Judgement:
     """One analysis; where it fails, one for each file, so that only the file at fault goes without."""
     from tsdyn_lint.pipeline import analyse
 
     if gc.get_count()[0] > _GARBAGE and not gc.isenabled():
         gc.collect()
     try:
-        analysis = analyse(chunk, settings, rulebook)
+        analysis = analyse(chunk, settings, rulebook, trees)
         return Judgement(analysis.findings, dict(analysis.dependencies), analysis.missing)
     except Exception as problem:
         if len(chunk) == 1:
             return Judgement([internal_error(chunk[0].path, problem)])
-    return _joined(_judge_chunk([source], settings, rulebook) for source in chunk)
+    return _joined(_judge_chunk([source], settings, rulebook, trees) for source in chunk)

@@ -14,7 +14,7 @@ from tsdyn_lint.findings import Engine, Finding
 from tsdyn_lint.infer.entries import walk
 from tsdyn_lint.infer.settings import compile_settings
 from tsdyn_lint.match import matcher
-from tsdyn_lint.parse import ParseFailure, unchecked
+from tsdyn_lint.parse import ParseFailure, Tree, unchecked
 from tsdyn_lint.problems import internal_error
 from tsdyn_lint.resolve import Module, Program
 from tsdyn_lint.rulebook import RuleBook
@@ -40,10 +40,15 @@ class Analysis:
     missing: frozenset[Path] = frozenset()
 
 
-def analyse(files: Sequence[Source], settings: Settings, rulebook: RuleBook) -> Analysis:
-    """Judges the files together. A file that does not parse gives `TSD000`."""
+def analyse(
+    files: Sequence[Source], settings: Settings, rulebook: RuleBook, trees: dict[Path, Tree] | None = None
+) -> Analysis:
+    """Judges the files together. A file that does not parse gives `TSD000`.
+
+    `trees`: what the analysis before it in a run has parsed for this one; left with what it has for the next.
+    """
     with _without_collector(), unchecked(), _deep():
-        return _analyse(files, settings, rulebook)
+        return _analyse(files, settings, rulebook, {} if trees is None else trees)
 
 
 @contextmanager
@@ -69,10 +74,10 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _analyse(files: Sequence[Source], settings: Settings, rulebook: RuleBook) -> Analysis:
+def _analyse(files: Sequence[Source], settings: Settings, rulebook: RuleBook, trees: dict[Path, Tree]) -> Analysis:
     engines = settings.engines or frozenset(Engine)
     given = {source.path: source for source in files}
-    program = Program(lambda path: _text(path, given))
+    program = Program(lambda path: _text(path, given), trees)
     findings: list[Finding] = []
     for source in files:
         if source.error is not None:
@@ -97,6 +102,9 @@ def _analyse(files: Sequence[Source], settings: Settings, rulebook: RuleBook) ->
         refusals = script_events(program, settings.torch_version, fail)
         found = reconcile(found, list(rules.findings(refusals, engines, settings.torch_version)), rulebook)
     findings += found
+    common = program.common()
+    trees.clear()
+    trees.update(common)
     return Analysis(findings, engines, "asked for", program.dependencies(), frozenset(program.missing))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import libcst as cst
@@ -23,14 +23,17 @@ _NEVER_MODULES = (
     "enum.",
     "abc.",
 )
+_SEVERAL = 3
 _MODULE_LIKE = ("Module", "Model", "Layer", "Block", "Net", "Network", "Encoder", "Decoder", "Backbone")
 
 
 class Program:
     """Loads modules lazily. `read` gives a file's text (None if it cannot be read) and is the only access to files."""
 
-    def __init__(self, read: Callable[[Path], str | None]) -> None:
+    def __init__(self, read: Callable[[Path], str | None], trees: Mapping[Path, Tree] | None = None) -> None:
+        """`trees` are those of files that were parsed before and have not changed."""
         self._read = read
+        self._trees = trees or {}
         self._by_path: dict[Path, Module | ParseFailure | None] = {}
         self._by_name: dict[tuple[Path, str], Module | None] = {}
         self._roots: dict[Path, Path] = {}
@@ -39,6 +42,7 @@ class Program:
         self.linted: list[Module] = []
         """The modules whose entry points are judged."""
         self._derived_from: set[Class | str] | None = None
+        self._looked_up: dict[tuple[Module, str], Definition | None] = {}
         self._starred: dict[tuple[Path, str], Path | None] = {}
         self._mentioned: dict[tuple[Path, str], bool] = {}
         self.read_by: dict[Path, set[Path]] = {}
@@ -60,13 +64,15 @@ class Program:
         return found
 
     def _load(self, path: Path) -> Module | ParseFailure | None:
-        text = self._read(path)
-        if text is None:
-            return None
-        try:
-            tree = Tree(text, path)
-        except ParseFailure as failure:
-            return failure
+        tree = self._trees.get(path)
+        if tree is None:
+            text = self._read(path)
+            if text is None:
+                return None
+            try:
+                tree = Tree(text, path)
+            except ParseFailure as failure:
+                return failure
         root = self.root(path)
         parts = list(path.relative_to(root).with_suffix("").parts)
         is_package = parts[-1] == "__init__"
@@ -136,10 +142,31 @@ class Program:
         """For each file that was read, the other files that were looked up from it."""
         return {path: frozenset(self.read_by.get(path, ())) - {path} for path in self._by_path}
 
+    def common(self) -> dict[Path, Tree]:
+        """The trees of files that were read for others, or from several folders: the next files will ask for them."""
+        linted = {module.path for module in self.linted}
+        folders: dict[Path, set[Path]] = {}
+        for reader, read in self.read_by.items():
+            for path in read & linted:
+                folders.setdefault(path, set()).add(reader.parent)
+        return {
+            path: module.tree
+            for path, module in self._by_path.items()
+            if isinstance(module, Module) and (path not in linted or len(folders.get(path, ())) >= _SEVERAL)
+        }
+
     # --- names
 
     def lookup(self, module: Module, name: str, _seen: frozenset[tuple[str, str]] = frozenset()) -> Definition | None:
         """What a module-level name of `module` stands for, imports followed; None if the module does not bind it."""
+        if _seen:
+            return self._lookup(module, name, _seen)
+        key = (module, name)
+        if key not in self._looked_up:
+            self._looked_up[key] = self._lookup(module, name, _seen)
+        return self._looked_up[key]
+
+    def _lookup(self, module: Module, name: str, _seen: frozenset[tuple[str, str]]) -> Definition | None:
         if (module.name, name) in _seen:
             return None
         seen = _seen | {(module.name, name)}
