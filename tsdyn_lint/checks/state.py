@@ -72,7 +72,9 @@ def buffer_rebind(event: Event) -> set[Engine] | None:
         or facts.get("had") != "tensor"
     ):
         return None
-    if not event.facts.get("reads"):
+    if not facts.get("reads"):
+        return None
+    if facts["built"] and not facts["read_before"]:  # from sizes alone, before any use: an earlier call left the same
         return None
     return {T} if facts.get("before") in ("buffer", "parameter") else {T, E}
 

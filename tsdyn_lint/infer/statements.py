@@ -78,6 +78,10 @@ class Statements(Expressions):
                 updates = self.only_updates(name, before.get(name, set()))
             self.bind(target.target, value)
             self.note_rebuilt(target.target, not updates)
+            if self.tracked and isinstance(target.target, cst.Attribute):
+                write = self.events.get(("write", "", id(target.target), 0))
+                if write is not None:
+                    write.facts["read_before"] = updates or bool(before[target.target.attr.value])
         return True
 
     def note_rebuilt(self, target: cst.CSTNode, afresh: bool) -> None:
@@ -341,6 +345,8 @@ class Statements(Expressions):
             facts["before"] = held.origin
         made = self.tensor(value)
         facts["varies"] = made is not None and made.origin in ("data", "random")
+        facts["built"] = made is not None and made.origin == "constant"
+        facts["read_before"] = True
         self.emit(
             "write", node, None, owner="self" if owner.is_module or owner.owner == "self" else owner.owner, name=name,
             form="augment" if augmented else "assign", value=_describe(value),
