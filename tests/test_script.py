@@ -12,11 +12,12 @@ from tsdyn_lint.resolve import Program
 from tsdyn_lint.script import schema, types
 from tsdyn_lint.script.check import script_events
 from tsdyn_lint.script.data import load
+from tsdyn_lint.torchdata.load import KNOWN
 
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\nfrom typing import *\n"
 
 
-def causes(code: str) -> list[str]:
+def causes(code: str, version: tuple[int, int] = (2, 13)) -> list[str]:
     """`row:cause` of each likely problem; rows count from the first line of `code`."""
     path = Path("/project/model.py")
     program = Program(lambda asked: HEAD + code if asked == path else None)
@@ -25,7 +26,7 @@ def causes(code: str) -> list[str]:
     def fail(entry: object, error: BaseException) -> None:
         raise error
 
-    events = script_events(program, (2, 13), fail)
+    events = script_events(program, version, fail)
     shift = HEAD.count("\n")
     return [f"{e.piece.span(e.node)[0].row - shift}:{e.facts['cause']}" for e in events if e.judged > 1]
 
@@ -139,6 +140,15 @@ def test_schemas_are_read_with_lists_optionals_and_named_results() -> None:
     assert found.result.args == (types.TENSOR, types.TENSOR) and found.result.extra[1] == ("values", "indices")
 
 
+def test_versions_differ() -> None:
+    code = "class Net(nn.Module):\n    def forward(self, x):\n        return torch.qr(x)[0]\n"
+    assert causes(code, (2, 13)) == []
+    assert causes(code, (2, 14)) == ["3:uncompilable-function"]
+    code = "class Net(nn.Module):\n    def forward(self, x):\n        return x.align_to(['N', 'C'])\n"
+    assert causes(code, (2, 11)) == []
+    assert causes(code, (2, 13)) == causes(code, (2, 15)) == ["3:tensor-attribute"]
+
+
 def test_an_int_is_no_float_and_a_tensor_is_a_number_only_in_the_second_round() -> None:
     assert not types.converts(types.INT, types.FLOAT, True)
     assert types.converts(types.TENSOR, types.FLOAT, True) and not types.converts(types.TENSOR, types.FLOAT, False)
@@ -150,8 +160,9 @@ def test_branches_join_to_an_optional_or_not_at_all() -> None:
     assert types.unify(types.INT, types.FLOAT) is None
 
 
-def test_every_schema_of_the_data_can_be_read() -> None:
-    data = load((2, 13))
+@pytest.mark.parametrize("version", KNOWN)
+def test_every_schema_of_the_data_can_be_read(version: tuple[int, int]) -> None:
+    data = load(version)
     texts = [x for group in (data.operators, data.functions) for found in group.values() for x in found]
     assert len([schema.parse(x) for x in texts if not x.startswith("!")]) > 2000
 

@@ -63,6 +63,19 @@ def test_regenerating_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 @same_torch
+@pytest.mark.slow
+def test_regenerating_the_script_data_gives_the_same_bytes(tmp_path: Path) -> None:
+    import platform
+
+    from tsdyn_lint.torchdata import generate_script
+
+    path = BASE_FILE.with_suffix(".script.json")
+    if {"torch": torch.__version__, "python": platform.python_version()[:4]} != json.loads(path.read_text())["meta"]:
+        pytest.skip("another build or Python: messages may differ")
+    assert generate_script.generate(tmp_path).read_bytes() == path.read_bytes()
+
+
+@same_torch
 def test_what_is_named_exists() -> None:
     groups: dict[str, dict[str, str]] = json.loads(BASE_FILE.read_text())["returns"]
     names = {f"{scope}.{name}" for scope, kinds in groups.items() for line in kinds.values() for name in line.split()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -488,7 +489,7 @@ class Compiler:
         if isinstance(value, Cls):
             return t.Type("class")
         if isinstance(value, Ext) and value.dotted.startswith(("math.", "numpy.")):
-            return t.FLOAT if value.dotted.rpartition(".")[2] in self.data.raw["constants"] else None
+            return t.FLOAT if isinstance(getattr(math, value.dotted.rpartition(".")[2], None), float) else None
         if isinstance(value, Ext) and value.dotted.removeprefix("torch.") in self.data.dtypes:
             return t.Type("dtype")
         if isinstance(value, Ext) and value.dotted.startswith(("torch.nn.", "typing.")):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from tsdyn_lint.script import schema as s
 from tsdyn_lint.script import types as t
-
-_FOLDERS = (Path(__file__).parent.parent / "_rules", Path(__file__).parent.parent.parent / "rules")
+from tsdyn_lint.torchdata import delta
+from tsdyn_lint.torchdata.load import BASE, KNOWN, folder
 
 _PROBED = frozenset(
     {
@@ -46,15 +45,14 @@ class ScriptData:
     """One torch version's operators, functions and modules as its compiler knows them."""
 
     def __init__(self, raw: dict[str, Any]) -> None:
-        self.raw = raw
         self.operators: dict[str, list[str]] = raw["operators"]
         self.names: dict[str, str] = raw["names"]
         self.functions: dict[str, list[str]] = raw["functions"]
         self.modules: dict[str, dict[str, Any]] = raw["modules"]
         self.dtypes = frozenset(raw["dtypes"])
-        self.absent = frozenset(raw["tensor"]["absent"])
-        self.properties = {name: s.read_type(text) for name, text in raw["tensor"]["properties"].items()}
-        self.extra_methods: dict[str, list[str]] = raw["tensor"]["methods"]
+        self.absent = frozenset(raw["absent"])
+        self.properties = {name: s.read_type(text) for name, text in raw["properties"].items()}
+        self.extra_methods: dict[str, list[str]] = raw["methods"]
         self._table: dict[str, dict[str, str]] = raw["expressions"]
         self._expressions: dict[tuple[str, tuple[t.Type, ...]], t.Type | bool | None] = {}
         self._calls: dict[Any, t.Type | s.Mismatch] = {}
@@ -136,11 +134,13 @@ def choose(schemas: tuple[s.Schema, ...], positional: list[t.Type], keywords: di
 
 @cache
 def load(version: tuple[int, int]) -> ScriptData:
-    """The data of that torch, or of the nearest one there is data for."""
-    found: dict[tuple[int, int], Path] = {}
-    for folder in _FOLDERS:
-        for path in folder.glob("torch-*.script.json"):
-            major, minor = path.name.split("-")[1].split(".")[:2]
-            found.setdefault((int(major), int(minor)), path)
-    nearest = min(found, key=lambda v: (abs(v[0] - version[0]) * 100 + abs(v[1] - version[1]), v))
-    return ScriptData(json.loads(found[nearest].read_text(encoding="utf8")))
+    """The data of that torch, or of the nearest version that has any."""
+    nearest = min(max(version, KNOWN[0]), KNOWN[-1])
+    base, own = (_read(v) for v in (BASE, nearest))
+    return ScriptData(base if nearest == BASE else delta.merge(base, own))
+
+
+def _read(version: tuple[int, int]) -> dict[str, Any]:
+    path = folder() / f"torch-{version[0]}.{version[1]}.script.json"
+    raw: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return raw

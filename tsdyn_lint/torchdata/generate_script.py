@@ -1,18 +1,17 @@
 """An installed torch -> what its TorchScript compiler knows (`rules/torch-X.Y.script.json`).
 
-Run as `python -m tsdyn_lint.torchdata.generate_script OUT.json` in an environment that has the torch to be described.
-Nothing in here is kept by hand but the constructor arguments that let a module class be built and scripted.
+Run as `python -m tsdyn_lint.torchdata.generate_script --out rules/` in an environment that has the torch to be
+described. Nothing in here is kept by hand but the constructor arguments that let a module class be built and scripted.
 """
 
 from __future__ import annotations
 
 import argparse
-import builtins
 import importlib
 import inspect
 import json
-import math
 import os
+import platform
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -26,6 +25,9 @@ import torch.jit._builtins
 import torch.jit._recursive
 import torch.nn.attention
 import torch.utils.checkpoint
+
+from tsdyn_lint.torchdata import delta, write
+from tsdyn_lint.torchdata.load import BASE
 
 CONSTRUCTOR: dict[str, Any] = {
     "in_channels": 4,
@@ -116,7 +118,7 @@ def operators() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for schema in torch._C._jit_get_all_schemas():
         space, _, short = schema.name.partition("::")
-        if space not in ("aten", "prim", "cuda") or (short.startswith("_") and not short.startswith("__")):
+        if space not in ("aten", "prim") or (short.startswith("_") and not short.startswith("__")):
             continue
         if schema.overload_name.endswith("out") or any(a.is_out for a in schema.arguments):
             continue
@@ -129,7 +131,8 @@ def operators() -> dict[str, list[str]]:
 
 def first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return re.sub(r" at 0x[0-9a-f]+", "", lines[0] if lines else type(error).__name__)[:120]
+    # neither addresses nor the folder that torch was built in
+    return re.sub(r" at (0x[0-9a-f]+|\".*)", "", lines[0] if lines else type(error).__name__)[:120]
 
 
 def schema_of(function: Any) -> list[str]:
@@ -218,7 +221,7 @@ def functions() -> tuple[dict[str, str], dict[str, list[str]]]:
         except ImportError:
             continue
         for name, value in public(module):
-            if not callable(value) or isinstance(value, type):
+            if not callable(value) or isinstance(value, type) or of_typing(value):
                 continue
             qualified = f"{module_name}.{name}"
             op = table.get(id(value))
@@ -242,22 +245,17 @@ def functions() -> tuple[dict[str, str], dict[str, list[str]]]:
     return ops, compiled
 
 
+def of_typing(value: Any) -> bool:
+    """Whether it is one of the forms of `typing` that a module happens to import."""
+    return getattr(value, "__module__", None) in ("typing", "typing_extensions")
+
+
 def first_line_of_value(value: Any) -> str:
     try:
         torch.jit._recursive.try_compile_fn(value, None)
     except BaseException as error:
         return first_line(error)
     return f"cannot call a value of type '{type(value).__name__}'"
-
-
-def python_builtins() -> dict[str, str]:
-    """Python's builtins that the compiler has no operator for -> what it says."""
-    table = torch.jit._builtins._get_builtin_table()
-    return {
-        name: table.get(id(value), "")
-        for name, value in vars(builtins).items()
-        if callable(value) and not isinstance(value, type) and not name.startswith("_")
-    }
 
 
 def build(cls: type, **given: Any) -> torch.nn.Module | None:
@@ -513,25 +511,35 @@ def tensor_members() -> dict[str, Any]:
     return {"properties": properties, "methods": extra, "absent": absent}
 
 
-def generate() -> dict[str, Any]:
+def sections() -> dict[str, Any]:
+    """Everything there is to know of the installed torch, section by section."""
     warnings.simplefilter("ignore")
     ops, compiled = functions()
-    return {
-        "torch": ".".join(torch.__version__.split(".")[:2]),
+    tensor = tensor_members()
+    found: dict[str, Any] = {
         "operators": operators(),
         "names": ops,
         "functions": compiled,
-        "builtins": python_builtins(),
         "modules": modules(),
         "expressions": expressions(),
-        "tensor": tensor_members(),
-        "constants": sorted(n for n, v in public(math) if isinstance(v, float)),
         "dtypes": sorted(n for n, v in public(torch) if isinstance(v, torch.dtype)),
-    }
+    } | tensor
+    meta = {"torch": torch.__version__, "python": platform.python_version()[:4]}
+    return found | {"meta": meta, "source": dict.fromkeys(found, "run")}
+
+
+def generate(out: Path) -> Path:
+    """Writes the file of the installed torch: whole for the base version, else what differs from the base in `out`."""
+    found = sections()
+    version = ".".join(torch.__version__.split(".")[:2])
+    path, base = (out / f"torch-{v}.script.json" for v in (version, f"{BASE[0]}.{BASE[1]}"))
+    if path != base:
+        found = delta.between(json.loads(base.read_text("utf-8")), found)
+    path.write_text(write.text(found), "utf-8")
+    return path
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", type=Path)
-    target = parser.parse_args().out
-    target.write_text(json.dumps(generate(), separators=(",", ":"), sort_keys=True), encoding="utf-8")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the data files")
+    print(generate(parser.parse_args().out))
