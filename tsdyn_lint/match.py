@@ -240,7 +240,12 @@ def _severity(event: Event, rule: Rule, engines: frozenset[Engine], compiled: Co
     return Severity.WARNING if once and rule.severity is Severity.ERROR else rule.severity
 
 
-_USES = {"branch": "decides a branch", "loop": "decides a loop", "accumulate": "changed in place here"}
+_USES = {
+    "branch": "decides a branch",
+    "loop": "decides a loop",
+    "accumulate": "changed in place here",
+    "again": "met here too",
+}
 
 
 def _related(event: Event) -> Iterator[Related]:
@@ -251,7 +256,10 @@ def _related(event: Event) -> Iterator[Related]:
             break
         yield _place(step.node, step.piece, step, f"called from `{step.caller.qualname}`")
     for use in event.uses:
-        if use.kind in ("branch", "loop", "index", "shape", "while", "if", "accumulate") and use.node is not event.node:
+        if (
+            use.kind in ("branch", "loop", "index", "shape", "while", "if", "accumulate", "again")
+            and use.node is not event.node
+        ):
             yield _place(
                 use.node,
                 use.piece,

@@ -7,6 +7,7 @@ from typing import Any
 
 import libcst as cst
 
+from tsdyn_lint.infer.instances import is_dataclass
 from tsdyn_lint.resolve import Assigned, Class, Module, Program
 from tsdyn_lint.script import types as t
 
@@ -71,6 +72,13 @@ def is_interface(cls: Class) -> bool:
     return any(cls.module.dotted(d.decorator) == "torch.jit.interface" for d in cls.node.decorators)
 
 
+def is_plain_dataclass(cls: Class) -> bool:
+    """Whether the methods that a decorator made have no source, and nothing compiled the class before."""
+    return is_dataclass(cls) and not any(
+        cls.module.dotted(d.decorator) == "torch.jit.script" for d in cls.node.decorators
+    )
+
+
 class Annotations:
     """Reads annotations of one program's modules."""
 
@@ -122,7 +130,7 @@ class Annotations:
     def _named(self, node: cst.BaseExpression, module: Module) -> t.Type:
         dotted, symbol = self.dotted(node, module)
         if isinstance(symbol, Class):
-            return self._class(symbol, node)
+            return self.of_class(symbol, node)
         if isinstance(symbol, Assigned):
             value = symbol.values[0] if len(symbol.values) == 1 else None
             if isinstance(value, (cst.Name, cst.Attribute, cst.Subscript, cst.BinaryOperation)):
@@ -148,12 +156,14 @@ class Annotations:
             raise Refused(f"unknown type name '{dotted}'", node)
         return t.UNKNOWN
 
-    def _class(self, cls: Class, node: cst.BaseExpression) -> t.Type:
+    def of_class(self, cls: Class, node: cst.BaseExpression) -> t.Type:
         outside = self.program.outside_bases(cls)
         if is_interface(cls):
             return t.Type("Interface", (), cls)
         if self.program.is_nn_module(cls):
             raise Refused(f"an nn.Module ('{cls.name}') is no TorchScript type", node)
+        if is_plain_dataclass(cls):
+            raise Refused(f"'{cls.name}' is a dataclass, whose methods have no source to compile", node)
         if any(b in ("typing.NamedTuple", "collections.namedtuple") for b in outside):
             if cls in self._reading:
                 raise Refused(f"'{cls.name}', which holds itself", node)

@@ -12,7 +12,7 @@ from tsdyn_lint.resolve import Function
 from tsdyn_lint.script import calls
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.annotations import Refused
-from tsdyn_lint.script.compiler import CERTAIN, LIKELY, POSSIBLE, Compiled, Compiler
+from tsdyn_lint.script.compiler import CERTAIN, LIKELY, POSSIBLE, Compiled, Compiler, is_static_forward
 from tsdyn_lint.script.expressions import Expressions
 from tsdyn_lint.script.pyvalues import Ext, Inst, Seq
 from tsdyn_lint.script.sugar import UNKNOWN, V, variable
@@ -79,30 +79,32 @@ Scope = dict[str, V]
 class Body(Expressions):
     """Walks one function. `scopes[0]` are the function's own names; a branch, or a loop not unrolled, adds one."""
 
-    def __init__(self, compiler: Compiler, function: Function, inst: Inst | None, piece: Piece) -> None:
-        super().__init__(compiler, function, inst, piece)
+    def __init__(self, compiler: Compiler, compiled: Compiled, inst: Inst | None, piece: Piece) -> None:
+        super().__init__(compiler, compiled, inst, piece)
         self.returned: t.Type = t.NOTHING
         self.declared: t.Type = t.NOTHING
         self.in_loop = 0
         self.unrolled = 0
         self.unsure = False
 
-    def run(self, statements: Sequence[cst.CSTNode], compiled: Compiled) -> t.Type:
+    def run(self, statements: Sequence[cst.CSTNode]) -> t.Type:
         """Checks the statements; the function's result type."""
+        compiled = self.compiled
         self.declared = compiled.schema.result
         scope: Scope = {}
         node = self.function.node
         positional = [*node.params.posonly_params, *node.params.params]
-        if positional and self.inst is not None and not self.function.is_static:
-            scope[positional[0].name.value] = V(py=self.inst)
-        elif positional and self.function.cls is not None and not self.function.is_static:
-            scope[positional[0].name.value] = UNKNOWN
+        if positional and (not self.function.is_static or is_static_forward(self.function)):
+            if self.inst is not None:
+                scope[positional[0].name.value] = V(py=self.inst)
+            elif self.function.cls is not None:
+                scope[positional[0].name.value] = UNKNOWN
         defaults = {p.name.value: p.default for p in [*positional, *node.params.kwonly_params]}
         for arg in compiled.schema.args:
             if arg.name not in compiled.untyped:
                 self.annotated[arg.name] = arg.type
             soft = defaults.get(arg.name) is not None
-            scope[arg.name] = V(arg.type, soft=soft)
+            scope[arg.name] = V(arg.type, soft=soft, origin=arg.name)
             default = defaults.get(arg.name)
             if arg.type is t.TENSOR and isinstance(default, cst.Name) and default.value == "None":
                 self.none_parameters.add(arg.name)
@@ -290,12 +292,14 @@ class Body(Expressions):
                 if outer.py is not None or outer.items is not None or outer.word:
                     old, new = self.describe(outer), self.describe(value)
                     self.fail("rebind", node, name=name, old=old, new=new, why="not first-class")
+                    self.forgive(name)
                 value = UNKNOWN
             elif new_type is None:
                 if outer_type is not t.UNKNOWN:
                     self.fail(
                         "rebind", node, name=name, old=str(outer_type), new=self.describe(value), why="not first-class"
                     )
+                    self.forgive(name)
                 value = UNKNOWN
             elif not t.converts(new_type, outer_type, True):
                 self.fail(
@@ -307,14 +311,14 @@ class Body(Expressions):
                     new=str(new_type),
                     why="",
                 )
+                self.forgive(name)
                 value = UNKNOWN
             else:
                 if new_type is t.TENSOR and outer_type in (t.INT, t.FLOAT, t.NUMBER):
                     # an int cannot be made of a tensor of floats; a float can, of a single element without grad
                     confidence = CERTAIN if outer_type is t.INT else POSSIBLE
                     self.fail("accumulator", node, confidence, name=name, type=str(outer_type))
-                    # Python's result is a tensor, and so is what the user means
-                    self.replace(name, V(t.UNKNOWN))
+                    self.forgive(name)  # Python's result is a tensor, and so is what the user means
                     value = UNKNOWN
                 elif outer_type is not t.UNKNOWN and not t.is_subtype(new_type, outer_type):
                     value = V(outer_type, soft=value.soft)
@@ -332,11 +336,6 @@ class Body(Expressions):
                 return scope[name]
         return None
 
-    def replace(self, name: str, value: V) -> None:
-        for scope in self.scopes:
-            if name in scope:
-                scope[name] = value
-
     def _store_attribute(self, target: cst.Attribute, value: V, node: cst.CSTNode) -> None:
         owner = self.expr(target.value)
         name = target.attr.value
@@ -352,21 +351,18 @@ class Body(Expressions):
         if value.type is None and not isinstance(value.py, Inst):
             value = UNKNOWN
         if name in inst.attrs or name in inst.maybe:
-            known = self.compiler.attribute(inst, name)
+            known = V(t.UNKNOWN) if (inst, name) in self.compiler.spoiled else self.compiler.attribute(inst, name)
             if isinstance(known, tuple):
+                cause, facts = known
+                if cause == "untypable-attribute":
+                    self.fail(cause, node, once=(self.place, inst.name, name), **facts)
                 return
             if known.type is not None and value.type is not None:
                 if not t.converts(value.type, known.type, True):
                     confidence = LIKELY if known.soft or value.soft else CERTAIN
-                    self.fail(
-                        "attribute-type",
-                        node,
-                        confidence,
-                        name=name,
-                        old=str(known.type),
-                        new=str(value.type),
-                        cls=inst.name,
-                    )
+                    self.spoil_attribute(inst, name)
+                    old, new = str(known.type), str(value.type)
+                    self.fail("attribute-type", node, confidence, name=name, old=old, new=new, cls=inst.name)
                 elif value.type is t.TENSOR and known.type in (t.INT, t.FLOAT):
                     self.fail("accumulator", node, POSSIBLE, name=f"self.{name}", type=str(known.type))
             elif (
@@ -375,6 +371,7 @@ class Body(Expressions):
                 and value.type is not None
                 and value.type is not t.UNKNOWN
             ):
+                self.spoil_attribute(inst, name)
                 self.fail("attribute-type", node, name=name, old="a module", new=str(value.type), cls=inst.name)
             return
         if inst.open or inst.external:
@@ -383,7 +380,8 @@ class Body(Expressions):
             return
         if name == "training":
             return
-        self.fail("new-attribute", node, name=name, cls=inst.name)
+        self.spoil_attribute(inst, name)
+        self.fail("new-attribute", node, once=(self.place, inst.name, name), name=name, cls=inst.name)
 
     def _return(self, node: cst.Return) -> bool:
         hint = self.declared if self.declared is not t.NOTHING else t.UNKNOWN
@@ -395,6 +393,7 @@ class Body(Expressions):
                     "return-annotation",
                     node,
                     LIKELY if value.soft else CERTAIN,
+                    (self.function, kind),
                     type=str(self.declared),
                     found=str(kind),
                 )
@@ -411,14 +410,20 @@ class Body(Expressions):
 
     def _raise(self, node: cst.Raise) -> bool:
         if isinstance(node.exc, cst.Call):
-            for arg in node.exc.args:
-                self.expr(arg.value)
+            self._message([arg.value for arg in node.exc.args])
         return True
+
+    def _message(self, parts: Sequence[cst.BaseExpression]) -> None:
+        """What is raised with an error: compiled, and no result depends on it."""
+        self.raising = True
+        for part in parts:
+            self.expr(part)
+        self.raising = False
 
     def _assert(self, node: cst.Assert) -> bool:
         truth, refine, _ = self.condition(node.test)
-        if node.msg is not None:
-            self.expr(node.msg)
+        if node.msg is not None and truth is not True:
+            self._message([node.msg])
         self.apply(refine)
         return truth is False
 
@@ -579,7 +584,8 @@ class Body(Expressions):
             if known is None:
                 target[name] = V(t.UNKNOWN, error=("loop-only", {"name": name}))
             elif value.type is not None and known.type is not None and not known.error:
-                target[name] = V(known.type if known.type is not t.UNKNOWN else value.type, soft=known.soft)
+                unknown = t.UNKNOWN in (known.type, value.type)
+                target[name] = V(t.UNKNOWN if unknown else known.type, soft=known.soft)
 
     def _while(self, node: cst.While) -> bool:
         truth, refine, _ = self.condition(node.test, loop=True)

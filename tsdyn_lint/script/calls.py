@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -13,10 +14,11 @@ import libcst as cst
 from tsdyn_lint.resolve import Class, Function
 from tsdyn_lint.script import schema as s
 from tsdyn_lint.script import types as t
+from tsdyn_lint.script.annotations import Refused, is_plain_dataclass
 from tsdyn_lint.script.compiler import CERTAIN, LIKELY, POSSIBLE, Compiled
 from tsdyn_lint.script.data import choose, parsed
 from tsdyn_lint.script.emitter import LEGACY, as_value
-from tsdyn_lint.script.pyvalues import Cls, Const, Ext, Fn, Inst, Lam, Obj
+from tsdyn_lint.script.pyvalues import Cls, Const, Ext, Fn, Inst, Lam, Obj, Rec
 from tsdyn_lint.script.sugar import MISSING, REFUSED, UNKNOWN, V
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ def call(body: Body, node: cst.Call, hint: t.Type) -> V:
     callee = body.expr(func)
     if callee.type is t.UNKNOWN:
         _arguments(body, node)
-        return UNKNOWN
+        return REFUSED if callee.word == "refused" else UNKNOWN
     if callee.word == "method":
         return _method(body, node, callee, hint)
     args, keywords, complete = _arguments(body, node)
@@ -133,7 +135,9 @@ def call_value(
             return UNKNOWN
         return body.call_function(py.function, args, keywords, node, owner)
     if isinstance(py, Cls):
-        return _construct(body, node, py.cls, args, keywords)
+        return _construct(body, node, py.cls, args, keywords, complete)
+    if isinstance(py, Rec):
+        return _record(body, node, py.type, frozenset(), args, keywords, complete)
     if isinstance(py, Ext):
         return _external(body, node, py.dotted, callee, args, keywords, complete)
     if isinstance(py, Obj) and py.cls is not None:
@@ -148,20 +152,21 @@ def call_value(
             body.fail("uncompilable-function", node, name=body.source(node.func), why="it keeps values around it")
         return UNKNOWN
     if callee.word == "global" or py is not None:
-        return (
-            UNKNOWN
-            if callee.word != "global"
-            else body.fail("global", node.func, name=body.source(node.func), type=body.describe(callee))
-        )
+        return UNKNOWN if callee.word != "global" else V(body.type_of(callee, node.func), word="refused")
     if callee.type is not None and callee.type is not t.UNKNOWN:
         if callee.type.kind == "Module":
-            return body.fail("sliced-module", node, name=body.source(node.func))
+            name = body.source(node.func)
+            return body.fail("sliced-module", node, once=(body.function, name), name=name)
         if callee.type.kind in ("Class", "Any", "Interface"):
             return UNKNOWN
         if callee.soft and callee.type is t.NONE:
             return UNKNOWN  # a module to be passed in
         confidence = LIKELY if callee.soft else CERTAIN
-        return body.fail("not-callable", node, confidence, name=body.source(node.func), type=str(callee.type))
+        if callee.type is t.NONE:
+            body.spoil(callee)
+        return body.misread(
+            callee, "not-callable", node, confidence, name=body.source(node.func), type=str(callee.type)
+        )
     return UNKNOWN
 
 
@@ -238,8 +243,13 @@ def _match_function(
     node: cst.CSTNode,
 ) -> V:
     schema, untyped = compiled.schema, compiled.untyped
-    positional = [body.type_of(a, node) for a in args]
-    named = {k: body.type_of(v, node) for k, v in keywords.items()}
+    names = [arg.name for arg in schema.args]
+
+    def given(name: str, value: V) -> t.Type:
+        return t.UNKNOWN if name in compiled.misread else body.type_of(value, node)
+
+    positional = [given(names[i] if i < len(names) else "", a) for i, a in enumerate(args)]
+    named = {k: given(k, v) for k, v in keywords.items()}
     try:
         s.match(schema, positional, named, True)
     except s.Mismatch as mismatch:
@@ -250,6 +260,7 @@ def _match_function(
                 "untyped-parameter",
                 node,
                 confidence,
+                (function, mismatch.argument, body.place),
                 name=mismatch.argument,
                 callee=function.name,
                 type=_show(mismatch.found),
@@ -335,19 +346,49 @@ def _sequential(body: Body, node: cst.CSTNode, inst: Inst, args: list[V], keywor
     return value
 
 
-def _construct(body: Body, node: cst.Call, cls: Class, args: list[V], keywords: dict[str, V]) -> V:
+def _record(
+    body: Body,
+    node: cst.Call,
+    kind: t.Type,
+    defaults: Collection[str],
+    args: list[V],
+    keywords: dict[str, V],
+    complete: bool,
+) -> V:
+    """A NamedTuple that is made: its fields are the parameters."""
+    name, fields = kind.extra
+    if complete:
+        parameters = [s.Arg(f, k, 0, f in defaults, False) for f, k in zip(fields, kind.args, strict=True)]
+        schema = s.Schema(tuple(parameters), kind)
+        positional = [_argument(body, a, node) for a in args]
+        named = {k: _argument(body, v, node) for k, v in keywords.items()}
+        fitted = partial(choose, (schema,))
+        result = fitted(positional, named)
+        if isinstance(result, s.Mismatch):
+            value = _blamed(result, args, keywords)
+            soft = value is not None and value.soft
+            _misfit(body, node, name, result, [*args, *keywords.values()], positional, named, fitted, soft)
+    return V(kind)
+
+
+def _construct(body: Body, node: cst.Call, cls: Class, args: list[V], keywords: dict[str, V], complete: bool) -> V:
     program = body.compiler.program
     outside = program.outside_bases(cls)
     if program.is_nn_module(cls):
         return body.fail("module-in-forward", node, name=cls.name)
+    if is_plain_dataclass(cls):
+        why = "the methods of a dataclass have no source"
+        return body.fail("uncompilable-function", node, name=cls.name, why=why)
     if any(b.startswith("enum.") for b in outside):
         return body.fail("not-callable", node, name=cls.name, type="an Enum class")
     if any(b.startswith("typing.NamedTuple") for b in outside):
         if any(b == "typing.NamedTuple" for b in outside):
             try:
-                return V(body.compiler.annotations._class(cls, node))
-            except Exception:
+                kind = body.compiler.annotations.of_class(cls, node)
+            except Refused:
                 return UNKNOWN
+            defaults = {name for name, slot in cls.assigned.items() if slot.values}
+            return _record(body, node, kind, defaults, args, keywords, complete)
         return UNKNOWN
     if not outside and not body.compiler.program.mro(cls)[1:]:
         for name, method in cls.methods.items():  # a script class: all of its methods are compiled
@@ -394,11 +435,9 @@ def _external(
             why="nested tensors are made by Python code that does not compile",
         )
     if dotted.startswith("torch."):
-        return _torch_class(body, node, dotted, head, tail)
-    if dotted.startswith(("numpy.", "scipy.")):
-        return body.fail("foreign-call", node, name=dotted)
+        return _torch_class(body, node, dotted, args, keywords, complete)
     root = dotted.partition(".")[0]
-    if root in sys.stdlib_module_names and root not in _TYPING:
+    if root in ("numpy", "scipy") or root in sys.stdlib_module_names and root not in _TYPING:
         return REFUSED if _after_refusal(args, keywords) else body.fail("foreign-call", node, name=dotted)
     return UNKNOWN
 
@@ -419,9 +458,28 @@ def _after_refusal(args: list[V], keywords: dict[str, V]) -> bool:
     return any(v.word == "refused" for v in [*args, *keywords.values()])
 
 
-def _torch_class(body: Body, node: cst.Call, dotted: str, head: str, tail: str) -> V:
+def _typed_constructor(
+    body: Body, node: cst.Call, name: str, args: list[V], keywords: dict[str, V], complete: bool
+) -> V:
+    """`torch.FloatTensor` and its kin, of sizes or of data; a tensor it takes for a number."""
+    kinds = [body.type_of(a, node) for a in args]
+    if not complete or t.UNKNOWN in kinds:
+        return V(t.TENSOR)
+    sizes = all(kind is t.INT for kind in kinds)
+    if keywords.keys() - {"device"} or len(kinds) > 1 and not sizes or kinds == [t.STR]:
+        return body.fail("legacy-constructor", node, name=name)
+    if kinds == [t.TENSOR]:
+        return body.fail("tensor-of-tensor", node, LIKELY, name=name, what="a tensor")
+    return V(t.TENSOR)
+
+
+def _torch_class(body: Body, node: cst.Call, dotted: str, args: list[V], keywords: dict[str, V], complete: bool) -> V:
+    head, _, tail = dotted.rpartition(".")
     if tail in LEGACY and head in ("torch", "torch.cuda"):
-        return body.fail("legacy-constructor", node, name=tail)
+        name = dotted.removeprefix("torch.")
+        if head == "torch.cuda" or tail in ("Tensor", "BFloat16Tensor"):
+            return body.fail("legacy-constructor", node, name=name)
+        return _typed_constructor(body, node, name, args, keywords, complete)
     if tail == "Variable" and head.startswith("torch.autograd"):
         return body.fail("variable", node)
     if head.startswith("torch.nn") and tail[:1].isupper():
@@ -465,22 +523,37 @@ def _operator(
 
 
 def _check_operator(body: Body, node: cst.Call, operator: str, shown: str, args: list[V], keywords: dict[str, V]) -> V:
-    positional = tuple(_argument(body, a, node) for a in args)
-    named = tuple((k, _argument(body, v, node)) for k, v in keywords.items())
-    result = body.data.call(operator, positional, named)
+    positional = [_argument(body, a, node) for a in args]
+    named = {k: _argument(body, v, node) for k, v in keywords.items()}
+    fitted = partial(body.data.call, operator)
+    result = fitted(positional, named)
     if isinstance(result, s.Mismatch):
         soft = any(v.soft for v in [*args, *keywords.values()])
-        for kind in (*positional, *(v for _, v in named)):
-            if kind.kind == "Optional" and not t.has_unknown(kind) and positional and kind is t.Optional(t.TENSOR):
-                return body.fail("optional", node, LIKELY if soft else CERTAIN, type=str(kind), op=shown)
-        return body.fail(
-            "schema", node, LIKELY if soft else CERTAIN, name=shown, why=result.why, types=_types(positional, named)
-        )
-    return V(result, from_tensor=True)
+        return _misfit(body, node, shown, result, [*args, *keywords.values()], positional, named, fitted, soft)
+    return V(result)
 
 
-def _types(positional: tuple[t.Type, ...], named: tuple[tuple[str, t.Type], ...]) -> str:
-    return ", ".join([*map(_show, positional), *(f"{k}: {_show(v)}" for k, v in named)])
+def _misfit(
+    body: Body,
+    node: cst.CSTNode,
+    shown: str,
+    mismatch: s.Mismatch,
+    values: list[V],
+    positional: list[t.Type],
+    named: dict[str, t.Type],
+    fitted: Callable[[list[t.Type], dict[str, t.Type]], t.Type | s.Mismatch],
+    soft: bool,
+) -> V:
+    """A call that fits no overload; where it would without the None that a value may be, that is the cause."""
+    for value in values:
+        kind = value.type
+        if kind is not None and kind.kind == "Optional" and not t.has_unknown(kind):
+            some = fitted([t.strip_none(k) for k in positional], {k: t.strip_none(v) for k, v in named.items()})
+            if not isinstance(some, s.Mismatch):
+                return body.unrefined(value, node, kind, shown, soft)
+            break
+    types = ", ".join([*map(_show, positional), *(f"{k}: {_show(v)}" for k, v in named.items())])
+    return body.fail("schema", node, LIKELY if soft else CERTAIN, name=shown, why=mismatch.why, types=types)
 
 
 def _match_torch(
@@ -499,17 +572,8 @@ def _match_torch(
     if isinstance(result, s.Mismatch):
         value = _blamed(result, args, keywords)
         soft = value.soft if value is not None else any(v.soft for v in [*args, *keywords.values()])
-        found = result.found
-        if found is not None and found.kind == "Optional" and found is t.Optional(t.TENSOR):
-            return body.fail("optional", node, LIKELY if soft else CERTAIN, type=str(found), op=shown)
-        return body.fail(
-            "schema",
-            node,
-            LIKELY if soft else CERTAIN,
-            name=shown,
-            why=result.why,
-            types=_types(tuple(positional), tuple(named.items())),
-        )
+        fitted = partial(choose, chosen)
+        return _misfit(body, node, shown, result, [*args, *keywords.values()], positional, named, fitted, soft)
     return V(result)
 
 
@@ -562,9 +626,7 @@ def _container_method(body: Body, node: cst.Call, owner: V, name: str, args: lis
         given = body.type_of(args[-1], node)
         if not t.is_subtype(given, kind.args[0]) and not t.has_unknown(given):
             confidence = LIKELY if args[-1].soft or owner.soft else CERTAIN
-            return body.fail(
-                "element-type", node, confidence, type=str(kind), found=_show(given), empty=owner.word == "empty"
-            )
+            return body.misfit(owner, node, confidence, _show(given))
         return V(t.NONE)
     if kind.kind == "Dict" and name in ("keys", "values", "items"):
         element = {"keys": kind.args[0], "values": kind.args[1]}.get(name) or t.Tuple(kind.args)
@@ -573,28 +635,16 @@ def _container_method(body: Body, node: cst.Call, owner: V, name: str, args: lis
         return UNKNOWN
     if kind.kind == "Dict" and kind.args[0] not in (t.STR, t.INT, t.FLOAT, t.BOOL, t.COMPLEX, t.TENSOR):
         return UNKNOWN
-    positional = (kind, *(body.type_of(a, node) for a in args))
-    named = tuple((k, body.type_of(v, node)) for k, v in keywords.items())
-    result = body.data.call(f"aten::{name}", positional, named)
+    positional = [kind, *(body.type_of(a, node) for a in args)]
+    named = {k: body.type_of(v, node) for k, v in keywords.items()}
+    fitted = partial(body.data.call, f"aten::{name}")
+    result = fitted(positional, named)
     if isinstance(result, s.Mismatch):
         soft = owner.soft or any(v.soft for v in args)
         if name == "extend" and len(positional) == 2 and positional[1].kind == "List":
-            return body.fail(
-                "element-type",
-                node,
-                LIKELY if soft else CERTAIN,
-                type=str(kind),
-                found=str(positional[1]),
-                empty=owner.word == "empty",
-            )
-        return body.fail(
-            "schema",
-            node,
-            LIKELY if soft else CERTAIN,
-            name=f"{kind.kind.lower()}.{name}",
-            why=result.why,
-            types=_types(positional, named),
-        )
+            return body.misfit(owner, node, LIKELY if soft else CERTAIN, str(positional[1]))
+        shown = f"{kind.kind.lower()}.{name}"
+        return _misfit(body, node, shown, result, [owner, *args, *keywords.values()], positional, named, fitted, soft)
     return V(result)
 
 
@@ -606,7 +656,11 @@ def _range(body: Body, node: cst.Call) -> V:
     for number, value in enumerate(args):
         kind = body.type_of(value, node)
         if kind not in (t.INT, t.UNKNOWN, t.BOOL):
-            body.fail("range", node, LIKELY if value.soft else CERTAIN, type=_show(kind), position=str(number))
+            confidence = LIKELY if value.soft else CERTAIN
+            if kind.kind == "Optional":
+                body.unrefined(value, node, kind, "range")
+                break
+            body.misread(value, "range", node, confidence, type=_show(kind), position=str(number))
             break
     return V(elem=V(t.INT), word="range")
 
@@ -675,17 +729,11 @@ def _len(body: Body, node: cst.Call) -> V:
         kind = body.type_of(args[0], node)
         if kind in (t.INT, t.FLOAT, t.BOOL, t.NONE, t.NUMBER) or (kind.kind == "Optional" and not t.has_unknown(kind)):
             confidence = LIKELY if args[0].soft else CERTAIN
-            cause = "optional" if kind.kind == "Optional" or kind is t.NONE else "schema"
-            body.fail(
-                cause,
-                node,
-                confidence,
-                type=str(kind),
-                op="len",
-                name="len",
-                why=f"a value of type '{kind}' has no length",
-                types=str(kind),
-            )
+            if kind.kind == "Optional" or kind is t.NONE:
+                body.unrefined(args[0], node, kind, "len")
+            else:
+                why = f"a value of type '{kind}' has no length"
+                body.fail("schema", node, confidence, name="len", why=why, types=str(kind))
     return V(t.INT)
 
 
@@ -784,10 +832,10 @@ def _table(word: str) -> Callable[[Body, cst.Call], V]:
         found = body.data.expression(key, kinds)
         soft = any(a.soft for a in args)
         if found is None:
-            kind = next((k for k in kinds if k.kind == "Optional" or k is t.NONE), None)
+            for value, kind in zip(args, kinds, strict=True):
+                if kind.kind == "Optional" or kind is t.NONE:
+                    return body.unrefined(value, node, kind, word, soft)
             confidence = LIKELY if soft else CERTAIN
-            if kind is not None:
-                return body.fail("optional", node, confidence, type=str(kind), op=word)
             return body.fail("builtin-arguments", node, confidence, name=word, types=", ".join(map(_show, kinds)))
         if found is False:
             return V(_RESULTS.get(word, t.UNKNOWN))
@@ -815,13 +863,6 @@ def _any(body: Body, node: cst.Call) -> V:
     return UNKNOWN
 
 
-def _reversed(body: Body, node: cst.Call) -> V:
-    args, _, _ = _arguments(body, node)
-    if args and args[0].type not in (t.UNKNOWN, t.TENSOR):
-        return body.fail("python-builtin", node, name="reversed")
-    return UNKNOWN
-
-
 def _refused(word: str) -> Callable[[Body, cst.Call], V]:
     def handler(body: Body, node: cst.Call) -> V:
         return body.fail("python-builtin", node, name=word)
@@ -829,11 +870,18 @@ def _refused(word: str) -> Callable[[Body, cst.Call], V]:
     return handler
 
 
-def _type(body: Body, node: cst.Call) -> V:
-    args, _, _ = _arguments(body, node)
-    if len(args) == 1 and args[0].type is not None and args[0].type is not t.UNKNOWN:
-        return body.fail("python-builtin", node, name="type")
-    return UNKNOWN
+def _python_class(word: str) -> Callable[[Body, cst.Call], V]:
+    """A class of Python's: given tensors it compiles to a call that should give a tensor, and fails where it runs."""
+
+    def handler(body: Body, node: cst.Call) -> V:
+        args, _, _ = _arguments(body, node)
+        if any(a.type is t.UNKNOWN for a in args):
+            return UNKNOWN
+        if not args or any(a.type is not t.TENSOR for a in args):
+            return body.fail("python-builtin", node, name=word)
+        return V(t.TENSOR) if body.raising else body.fail("python-class", node, name=word)
+
+    return handler
 
 
 def _python_builtin(body: Body, node: cst.Call, name: str) -> V:
@@ -858,8 +906,6 @@ _BUILTINS: dict[str, Callable[[Body, cst.Call], V]] = {
     "hasattr": _isinstance,
     "getattr": _getattr,
     "slice": _any,
-    "reversed": _reversed,
-    "type": _type,
     **{
         w: _table(w)
         for w in (
@@ -893,8 +939,6 @@ _BUILTINS: dict[str, Callable[[Body, cst.Call], V]] = {
             "next",
             "iter",
             "open",
-            "map",
-            "filter",
             "setattr",
             "delattr",
             "callable",
@@ -906,15 +950,24 @@ _BUILTINS: dict[str, Callable[[Body, cst.Call], V]] = {
             "format",
             "issubclass",
             "input",
-            "set",
-            "frozenset",
             "globals",
             "locals",
+            "breakpoint",
+        )
+    },
+    **{
+        w: _python_class(w)
+        for w in (
+            "type",
+            "reversed",
+            "map",
+            "filter",
+            "set",
+            "frozenset",
             "memoryview",
             "bytes",
             "bytearray",
             "object",
-            "breakpoint",
         )
     },
 }
@@ -936,9 +989,9 @@ def _annotate(body: Body, node: cst.Call, args: list[V], keywords: dict[str, V])
 
 def _tensor(body: Body, node: cst.Call, args: list[V], keywords: dict[str, V]) -> V:
     if args and args[0].type is t.TENSOR:
-        body.fail("tensor-of-tensor", node, POSSIBLE, what="a tensor")
+        body.fail("tensor-of-tensor", node, POSSIBLE, name="tensor", what="a tensor")
     elif args and args[0].type is t.List(t.TENSOR):
-        body.fail("tensor-of-tensor", node, CERTAIN, what="a list of tensors")
+        body.fail("tensor-of-tensor", node, CERTAIN, name="tensor", what="a list of tensors")
     for value in [*args, *keywords.values()]:
         body.type_of(value, node)
     return V(t.TENSOR)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tsdyn_lint.findings import Confidence, Engine, Finding
 from tsdyn_lint.infer.entries import Entry, captures, entries
-from tsdyn_lint.infer.events import Event, Step
+from tsdyn_lint.infer.events import Event, Step, Use
 from tsdyn_lint.parse import ParseFailure
 from tsdyn_lint.resolve import Module, Program
 from tsdyn_lint.rulebook import RuleBook
@@ -80,6 +80,7 @@ def _event(problem: Problem) -> Event:
         tuple(Step(caller, node, piece) for caller, node, piece in problem.stack),
         problem.entry,
         {**problem.facts, "cause": problem.cause, "problem": words(problem.cause, problem.facts)},
+        [Use("again", node, piece, function) for node, (piece, function) in problem.again.items()],
         confidence=problem.confidence,
         engines=_SCRIPT,
     )

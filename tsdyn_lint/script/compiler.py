@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import libcst as cst
 
-from tsdyn_lint.infer.instances import is_dataclass
 from tsdyn_lint.parse import Piece
 from tsdyn_lint.resolve import Assigned, Class, Function, Module, Program
 from tsdyn_lint.script import frontend
 from tsdyn_lint.script import schema as s
 from tsdyn_lint.script import types as t
-from tsdyn_lint.script.annotations import Annotations, Refused
+from tsdyn_lint.script.annotations import Annotations, Refused, is_plain_dataclass
 from tsdyn_lint.script.data import ScriptData
 from tsdyn_lint.script.decorators import Wrapping, replacement, wrapping
 from tsdyn_lint.script.init_frames import Frame
@@ -43,6 +42,8 @@ from tsdyn_lint.script.sugar import MISSING, V
 from tsdyn_lint.torchdata.load import TorchData
 
 CERTAIN, LIKELY, POSSIBLE = 3, 2, 1
+Step: TypeAlias = tuple[Function, cst.CSTNode, Piece]
+"""A call on the way: the calling function, the call and the piece of source it stands in."""
 _IGNORED = (
     "torch.jit.ignore",
     "torch.jit.unused",
@@ -68,10 +69,26 @@ class Problem:
     function: Function
     facts: dict[str, Any]
     confidence: int
-    stack: tuple[tuple[Function, cst.CSTNode, Piece], ...]
+    stack: tuple[Step, ...]
     entry: str
     lacking: list[Inst] = field(default_factory=list)
     """The instances that lack the attribute, where that is the problem."""
+    again: dict[cst.CSTNode, tuple[Piece, Function]] = field(default_factory=dict)
+    """Other places that meet the same cause."""
+
+    def meet(
+        self, node: cst.CSTNode, piece: Piece, function: Function, stack: Sequence[Step], entry: str, confidence: int
+    ) -> None:
+        """The same cause elsewhere: told of at the first of its surest places."""
+        if confidence > self.confidence:
+            self.confidence = confidence
+            if node is not self.node:
+                self.again[self.node] = (self.piece, self.function)
+                self.again.pop(node, None)
+                self.node, self.piece, self.function = node, piece, function
+                self.stack, self.entry = tuple(stack), entry
+        elif node is not self.node:
+            self.again[node] = (piece, function)
 
 
 @dataclass(eq=False)
@@ -81,6 +98,9 @@ class Compiled:
     function: Function
     schema: s.Schema
     untyped: frozenset[str] = frozenset()
+    """Parameters without an annotation."""
+    misread: set[str] = field(default_factory=set)
+    """Those of them that the header or the body showed to be no tensors: what calls pass for them is a consequence."""
     none_defaults: frozenset[str] = frozenset()
     """Parameters of type Tensor whose default is None."""
     done: bool = False
@@ -95,10 +115,10 @@ class Compiler:
         self.program, self.data, self.torch = program, data, torch
         self.builder = Builder(program, data)
         self.annotations = Annotations(program)
-        self.problems: dict[tuple[str, int], Problem] = {}
+        self.problems: dict[tuple[str, object], Problem] = {}
         self._compiled: dict[Any, Compiled] = {}
         self._wrappings: dict[Function, Wrapping | None] = {}
-        self.stack: list[tuple[Function, cst.CSTNode, Piece]] = []
+        self.stack: list[Step] = []
         self.entry = ""
         self._checked: set[tuple[Inst, int]] = set()
         self.root: Inst | None = None
@@ -106,6 +126,8 @@ class Compiler:
         self._types: dict[Class | str, list[Inst]] = {}
         self._module_types: dict[Any, t.Type] = {}
         self._script_classes: dict[Class, bool] = {}
+        self.spoiled: set[tuple[Inst, str]] = set()
+        """Attributes whose type a write contradicts, which was reported: what is read from them is a consequence."""
         self.called = False
         """Whether the file itself scripts the entry point."""
         self.least = CERTAIN
@@ -115,17 +137,25 @@ class Compiler:
     # --- problems
 
     def report(
-        self, cause: str, node: cst.CSTNode, piece: Piece, function: Function, confidence: int = CERTAIN, **facts: Any
+        self,
+        cause: str,
+        node: cst.CSTNode,
+        piece: Piece,
+        function: Function,
+        confidence: int = CERTAIN,
+        once: object = None,
+        **facts: Any,
     ) -> None:
+        """`once` names what causes the problem, where more than one line can meet it."""
         confidence = min(confidence, self.least)
         inst = facts.pop("inst", None)
-        key = (cause, id(node))
+        key = (cause, id(node) if once is None else once)
         problem = self.problems.get(key)
         if problem is None:
             problem = Problem(cause, node, piece, function, facts, confidence, tuple(self.stack), self.entry)
             self.problems[key] = problem
-        elif problem.confidence < confidence:
-            problem.confidence = confidence
+        else:
+            problem.meet(node, piece, function, self.stack, self.entry, confidence)
         if inst is not None and self.least > POSSIBLE:
             problem.lacking.append(inst)
 
@@ -291,7 +321,8 @@ class Compiler:
     # --- functions
 
     def compile(self, function: Function, inst: Inst | None) -> Compiled:
-        key = (function, signature(inst) if inst is not None and not function.is_static else None, self.least)
+        of = None if function.is_static and not is_static_forward(function) else inst
+        key = (function, signature(of) if of is not None else None, self.least)
         found = self._compiled.get(key)
         if found is not None:
             return found
@@ -312,8 +343,7 @@ class Compiler:
         if not fatal:
             from tsdyn_lint.script.body import Body
 
-            body = Body(self, function, inst, piece)
-            result = body.run(statements, compiled)
+            result = Body(self, compiled, inst, piece).run(statements)
             compiled.schema = s.Schema(compiled.schema.args, result, compiled.schema.text)
             self._check_wrapping(function)
         else:
@@ -363,11 +393,6 @@ class Compiler:
         piece = function.header_piece
         at: cst.CSTNode
         refused = False
-        if function.is_static and function.name == "forward" and inst is not None and positional_names(params):
-            at = node.name if isinstance(node, cst.FunctionDef) else node
-            why = f"compiled as a method, where `{positional_names(params)[0]}` is the module"
-            self.report("uncompilable-function", at, piece, function, name="a static forward", why=why)
-            refused = True
         keyword_defaults = any(p.default is not None for p in params.kwonly_params)
         if params.posonly_params:
             at = node.name if isinstance(node, cst.FunctionDef) else node
@@ -387,10 +412,13 @@ class Compiler:
         args: list[s.Arg] = []
         untyped: set[str] = set()
         none_defaults: set[str] = set()
+        misread: set[str] = set()
         positional = [*params.posonly_params, *params.params]
-        bound = inst is not None or function.is_class_method or function.cls is not None
-        if function.is_static:
-            bound = False
+        bound = function.cls is not None and not function.is_static or is_static_forward(function)
+        if is_static_forward(function) and not positional:
+            at = node.name if isinstance(node, cst.FunctionDef) else node
+            self.report("uncompilable-function", at, piece, function, name=function.name, why="it takes no module")
+            refused = True
         comment = self._comment_types(
             function, len(positional) + len(params.kwonly_params) - (bound and bool(positional))
         )
@@ -411,7 +439,10 @@ class Compiler:
                 kind = comment[0][len(args)]
             else:
                 untyped.add(name)
-                self._check_untyped_default(param, function, piece)
+                default = self._check_untyped_default(param, function, piece)
+                if default is not None:
+                    kind = default
+                    misread.add(name)
             if kind is t.TENSOR and isinstance(param.default, cst.Name) and param.default.value == "None":
                 none_defaults.add(name)
             args.append(s.Arg(name, kind, 0, param.default is not None, number >= len(positional)))
@@ -432,7 +463,7 @@ class Compiler:
         if any(d in _NOT_COMPILED for d in function.decorator_names):
             result = t.UNKNOWN
         schema = s.Schema(tuple(args), t.UNKNOWN if refused else result)
-        return Compiled(function, schema, frozenset(untyped), frozenset(none_defaults), refused=refused)
+        return Compiled(function, schema, frozenset(untyped), misread, frozenset(none_defaults), refused=refused)
 
     def _comment_types(self, function: Function, count: int) -> tuple[list[t.Type], t.Type] | None:
         """The types of `count` parameters and of the result in a `# type: (Tensor) -> Tensor` comment."""
@@ -467,13 +498,14 @@ class Compiler:
         elif kind is not None and not _may_default(kind, wanted):
             self.report("default-type", param, piece, function, name=name, type=str(kind), wanted=str(wanted))
 
-    def _check_untyped_default(self, param: cst.Param, function: Function, piece: Piece) -> None:
+    def _check_untyped_default(self, param: cst.Param, function: Function, piece: Piece) -> t.Type | None:
+        """The type that the default tells of, where torch refuses it for a parameter without an annotation."""
         default = param.default
-        if default is None:
-            return
-        kind = self._default_type(default, function.module)
-        if kind is not None and kind is not t.TENSOR and kind is not t.NONE:
-            self.report("default", param, piece, function, name=param.name.value, type=str(kind))
+        kind = None if default is None else self._default_type(default, function.module)
+        if kind is None or kind is t.TENSOR or kind is t.NONE:
+            return None
+        self.report("default", param, piece, function, name=param.name.value, type=str(kind))
+        return kind if kind in CONST_TYPES.values() else t.UNKNOWN
 
     def _default_type(self, node: cst.BaseExpression, module: Module) -> t.Type | None:
         """The type of a default value where it is plain to see."""
@@ -593,7 +625,7 @@ class Compiler:
         if found is None:
             self._script_classes[cls] = True
             found = not self.program.mro(cls)[1:] or self.program.mro(cls)[1:] == ("object",)
-            found = found and not is_dataclass(cls)  # the methods that its decorator makes have no source
+            found = found and not is_plain_dataclass(cls)
             problems, self.problems = self.problems, {}
             try:
                 for name, method in cls.methods.items():
@@ -655,7 +687,9 @@ class Compiler:
             return V(t.TENSOR)
         if isinstance(value, Inst):
             return V(py=value)
-        if isinstance(value, (Fn, Ext, Mod)):
+        if isinstance(value, Mod) or isinstance(value, Ext) and self.data.is_module(value.dotted):
+            return V(t.UNKNOWN, error=("untypable-attribute", {"what": "a Python module"}))
+        if isinstance(value, (Fn, Ext)):
             return V(py=value)
         if isinstance(value, (Seq, Map)):
             kind = self.infer(value)
@@ -750,18 +784,23 @@ class Compiler:
         if isinstance(value, Ext):
             if value.dotted.startswith("torch.") and value.dotted.rpartition(".")[2] in self.data.dtypes:
                 return t.INT
-            if value.dotted in self.data.names or value.dotted in self.data.functions:
+            if self.data.is_function(value.dotted):
                 return "a function"
         return t.UNKNOWN
 
     def _class_attribute(self, inst: Inst, name: str, member: Assigned) -> V | tuple[str, dict[str, Any]]:
         assert inst.cls is not None
-        if len(member.values) == 1 and isinstance(member.values[0], (cst.Name, cst.Attribute)):
-            value = self.builder.attribute(inst, name)
-            if isinstance(value, (Fn, Ext)):
-                return V(t.UNKNOWN)
-        if any(isinstance(v, cst.Call) and inst.cls.module.dotted(v.func) == "staticmethod" for v in member.values):
-            return V(t.UNKNOWN)
+        made = member.values[0] if len(member.values) == 1 else None
+        if isinstance(made, (cst.Name, cst.Attribute)):
+            value = self.builder.eval(made, Frame(None, member.module))
+            if isinstance(value, Fn) or isinstance(value, Ext) and self.data.is_function(value.dotted):
+                return ("class-function", {"name": name, "cls": inst.name})
+            if isinstance(value, Ext) and not self.data.is_module(value.dotted):
+                return V(py=value) if value.dotted.startswith("torch.nn.") else V(t.UNKNOWN)
+        if isinstance(made, cst.Call) and inst.cls.module.dotted(made.func) == "staticmethod" and made.args:
+            value = self.builder.eval(made.args[0].value, Frame(None, member.module))
+            found = self._of(inst, name, value) if isinstance(value, (Fn, Ext, Lam)) else V(t.UNKNOWN)
+            return found.error or found
         if name in self.constants(inst.cls):
             value = self.builder.attribute(inst, name)
             if isinstance(value, Const):
@@ -828,8 +867,9 @@ def _type_comment(function: Function) -> str | None:
     return None
 
 
-def positional_names(params: cst.Parameters) -> list[str]:
-    return [p.name.value for p in (*params.posonly_params, *params.params)]
+def is_static_forward(function: Function) -> bool:
+    """Whether it is compiled as a method all the same: its first parameter is the module."""
+    return function.is_static and function.name == "forward"
 
 
 _DEFAULTS = {

@@ -80,6 +80,8 @@ class Conditions(Operators):
         if isinstance(value.const, bool):
             return value.const, _NO, _NO
         self.boolean(value, node)
+        if isinstance(node, cst.Name) and value.type is not None and value.type.kind == "Optional":
+            return None, [(node.value, t.strip_none(value.type))], _NO  # what `is not None` would say
         return None, _NO, _NO
 
     def _logical(self, node: cst.BooleanOperation) -> tuple[bool | None, Refine, Refine]:
@@ -235,16 +237,14 @@ class Conditions(Operators):
                 return True
             if one.kind == "AnyTuple" and kind.kind == "Tuple":
                 return True
-            if one.kind == "AnyDict" and kind.kind == "Dict":
-                return True
             if t.is_subtype(kind, one):
                 return True
         return False
 
     def _tested_type(self, node: cst.BaseExpression, call: cst.Call) -> t.Type | None:
         dotted = self.function.module.dotted(node)
-        if dotted in ("list", "tuple", "dict"):
-            return {"list": t.Type("AnyList"), "tuple": t.Type("AnyTuple"), "dict": t.Type("AnyDict")}[dotted]
+        if dotted in ("list", "tuple"):
+            return {"list": t.Type("AnyList"), "tuple": t.Type("AnyTuple")}[dotted]
         if dotted in ("torch.autograd.Variable", "torch.autograd.variable.Variable"):
             return t.Type("Class", (), "Variable")  # no value has this type
         if dotted in ("torch.Tensor", "torch.nn.Parameter"):
@@ -262,6 +262,7 @@ class Conditions(Operators):
         if name.startswith("torch.") and name.rpartition(".")[2] in LEGACY:
             return t.TENSOR
         if name.startswith(("numpy.", "collections.", "typing.", "numbers.", "torch.Size")) or name in (
+            "dict",
             "set",
             "frozenset",
             "type",
@@ -316,4 +317,6 @@ class Conditions(Operators):
                 return
             if kind.kind == "Optional" and kind.args[0] is t.UNKNOWN:
                 return
+            if kind is t.NONE:
+                self.spoil(value)
             self.fail("condition", node, LIKELY if value.soft else CERTAIN, type=self._short(kind))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from functools import cache
 from typing import Any
 
@@ -49,6 +50,7 @@ class ScriptData:
         self.names: dict[str, str] = raw["names"]
         self.functions: dict[str, list[str]] = raw["functions"]
         self.modules: dict[str, dict[str, Any]] = raw["modules"]
+        self._homes = frozenset(name.rpartition(".")[0] for name in [*self.names, *self.functions])
         self.dtypes = frozenset(raw["dtypes"])
         self.absent = frozenset(raw["absent"])
         self.properties = {name: s.read_type(text) for name, text in raw["properties"].items()}
@@ -59,6 +61,12 @@ class ScriptData:
 
     def overloads(self, operator: str) -> tuple[s.Schema, ...]:
         return parsed(tuple(self.operators.get(operator, ())))
+
+    def is_function(self, dotted: str) -> bool:
+        return dotted in self.names or dotted in self.functions
+
+    def is_module(self, dotted: str) -> bool:
+        return dotted in self._homes or dotted in sys.stdlib_module_names or dotted == "numpy"
 
     def has_operator(self, name: str) -> bool:
         return f"aten::{name}" in self.operators
@@ -87,16 +95,14 @@ class ScriptData:
         mine = [x for x in schemas if x.args[:1] == () or x.args[0].type is t.TENSOR or x.result is t.TENSOR]
         return bool(mine) and all(x.result is t.TENSOR for x in mine)
 
-    def call(
-        self, operator: str, positional: tuple[t.Type, ...], keywords: tuple[tuple[str, t.Type], ...] = ()
-    ) -> t.Type | s.Mismatch:
+    def call(self, operator: str, positional: list[t.Type], keywords: dict[str, t.Type]) -> t.Type | s.Mismatch:
         """The result of an operator's best overload, or why none fits."""
         if any(x.kind == "Module" for x in positional):
-            return choose(self.overloads(operator), list(positional), dict(keywords))
-        key = (operator, positional, keywords)
+            return choose(self.overloads(operator), positional, keywords)
+        key = (operator, tuple(positional), tuple(keywords.items()))
         found = self._calls.get(key)
         if found is None:
-            found = self._calls[key] = choose(self.overloads(operator), list(positional), dict(keywords))
+            found = self._calls[key] = choose(self.overloads(operator), positional, keywords)
         return found
 
     def forget(self) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import libcst as cst
 
 from tsdyn_lint.parse import Piece
-from tsdyn_lint.resolve import Function
+from tsdyn_lint.resolve import Class, Function
 from tsdyn_lint.script import types as t
-from tsdyn_lint.script.compiler import CERTAIN, LIKELY, Compiler
+from tsdyn_lint.script.compiler import CERTAIN, LIKELY, POSSIBLE, Compiled, Compiler, is_static_forward
 from tsdyn_lint.script.pyvalues import Cls, Const, Ext, Fn, Inst, Map, Obj, Seq
 from tsdyn_lint.script.sugar import REFUSED, UNKNOWN, V
 
@@ -26,20 +26,77 @@ Refine = list[tuple[str, t.Type]]
 class Emitter(ABC):
     """One function as it is compiled: its variables, and the values that its parts exchange."""
 
-    def __init__(self, compiler: Compiler, function: Function, inst: Inst | None, piece: Piece) -> None:
-        self.compiler, self.function, self.inst, self.piece = compiler, function, inst, piece
+    def __init__(self, compiler: Compiler, compiled: Compiled, inst: Inst | None, piece: Piece) -> None:
+        self.compiler, self.compiled, self.inst, self.piece = compiler, compiled, inst, piece
+        self.function = compiled.function
         self.data = compiler.data
         self.scopes: list[dict[str, V]] = [{}]
         self.annotated: dict[str, t.Type] = {}
         self.none_parameters: set[str] = set()
+        self.raising = False
+        """Whether what is read is the message of an error."""
         self.undecided = False
         """Whether the condition just read is one that the compiler folds, by a type that is not known here."""
 
     # --- problems and descriptions
 
-    def fail(self, cause: str, node: cst.CSTNode, confidence: int = CERTAIN, **facts: Any) -> V:
-        self.compiler.report(cause, node, self.piece, self.function, confidence, **facts)
+    def fail(self, cause: str, node: cst.CSTNode, confidence: int = CERTAIN, once: object = None, **facts: Any) -> V:
+        if is_static_forward(self.function):
+            facts["module"] = self.function.node.params.params[0].name.value
+            self.compiled.refused = True  # its callers, who pass it no module, do nothing wrong
+        self.compiler.report(cause, node, self.piece, self.function, confidence, once, **facts)
         return REFUSED
+
+    @property
+    def place(self) -> Class | Function:
+        """The class, or the function outside of one, whose author mends what stands here."""
+        return self.function.cls or self.function
+
+    def misread(self, value: V, cause: str, node: cst.CSTNode, confidence: int = CERTAIN, **facts: Any) -> V:
+        """A use that shows a parameter without an annotation to be no tensor, though it is taken for one."""
+        if value.origin in self.compiled.untyped and value.type is t.TENSOR:
+            facts["untyped"] = value.origin
+            self.compiled.misread.add(value.origin)
+            self.forgive(value.origin)
+        return self.fail(cause, node, confidence, **facts)
+
+    def unrefined(self, value: V, node: cst.CSTNode, kind: t.Type, op: str, soft: bool | None = None) -> V:
+        """A value that may be None, used as if it were not: where it is read again, the cause is the same."""
+        confidence = LIKELY if (value.soft if soft is None else soft) else CERTAIN
+        once = (self.function, value.origin) if value.origin else None
+        if kind is t.NONE and value.origin:
+            self.spoil(value)
+        return self.fail("optional", node, confidence, once, type=str(kind), op=op)
+
+    def misfit(self, owner: V, node: cst.CSTNode, confidence: int, found: str) -> V:
+        """An element of another type than its container's. One that began as an empty literal then has none: what
+        else is put into it, or taken out, is a consequence."""
+        if owner.word == "empty" and owner.origin:
+            self.forgive(owner.origin)
+        return self.fail(
+            "element-type", node, confidence, type=str(owner.type), found=found, empty=owner.word == "empty"
+        )
+
+    def spoil(self, value: V) -> None:
+        """A variable or attribute that is None, and was used as something else, has no type from here on."""
+        if value.owner is None:
+            self.forgive(value.origin)
+        elif isinstance(value.owner.py, Inst):
+            self.spoil_attribute(value.owner.py, value.origin.rpartition(".")[2])
+
+    def spoil_attribute(self, inst: Inst, name: str) -> None:
+        if self.compiler.least > POSSIBLE:
+            self.compiler.spoiled.add((inst, name))
+
+    def forgive(self, name: str) -> None:
+        """A variable whose type was reported has none from here on: what is made of it is a consequence."""
+        if self.compiler.least > POSSIBLE:
+            self.replace(name, REFUSED)
+
+    def replace(self, name: str, value: V) -> None:
+        for scope in self.scopes:
+            if name in scope:
+                scope[name] = value
 
     def source(self, node: cst.CSTNode) -> str:
         text = _text(node, self.piece)
@@ -82,7 +139,8 @@ class Emitter(ABC):
                 self.fail("not-a-value", node, what="range")
             return t.UNKNOWN
         if value.word == "global":
-            self.fail("global", node, name=self.source(node), type=self.describe(value))
+            name = value.origin or self.source(node)
+            self.fail("global", node, once=(self.place, name), name=name, type=self.describe(value))
             return t.UNKNOWN
         if isinstance(py, Ext) and py.dotted.startswith("torch.") and py.dotted.rpartition(".")[2] in LEGACY:
             self.fail("not-a-value", node, what=py.dotted)
@@ -100,7 +158,7 @@ class Emitter(ABC):
     def _known_function(self, dotted: str) -> bool:
         if dotted.startswith("builtins."):
             return hasattr(builtins, dotted[9:])
-        return dotted in self.data.names or dotted in self.data.functions
+        return self.data.is_function(dotted)
 
     def find(self, name: str) -> V | None:
         for scope in reversed(self.scopes):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import libcst as cst
@@ -55,7 +56,10 @@ class Expressions(Conditions, Subscripts):
                 confidence = facts.pop("confidence", CERTAIN)
                 # torch names the `if` that gives the name no type, or none at all
                 self.fail(cause, facts.pop("at", node), confidence, **facts)
+                self.forgive(name)
                 return REFUSED
+            if found.word == "empty" or found.type is not None and found.type.kind in ("Optional", "NoneType"):
+                return replace(found, origin=name)
             return found
         if name == "None":
             return V(t.NONE, const=None)
@@ -88,11 +92,11 @@ class Expressions(Conditions, Subscripts):
             head, _, tail = value.dotted.rpartition(".")
             if head == "math" and tail in _MATH:
                 return V(py=Const(0.0), word="global")
-            return V(py=value, word="global" if head == "torch" and tail in self.data.dtypes else "")
+            return V(py=value, word="global" if head == "torch" and tail in self.data.dtypes else "", origin=name)
         if isinstance(value, (Const, Seq, Map, Ten)):
-            return V(py=value, word="global")
+            return V(py=value, word="global", origin=name)
         if isinstance(value, Obj):
-            return UNKNOWN if value.name == "method" else V(py=value, word="global")
+            return UNKNOWN if value.name == "method" else V(py=value, word="global", origin=name)
         if isinstance(value, Lam):
             return V(py=value, word="lambda", error=self.compiler.value(value).error)
         if isinstance(value, Unk):
@@ -297,38 +301,43 @@ class Expressions(Conditions, Subscripts):
         return V(py=Ext(full))
 
     def _module_attribute(self, inst: Inst, name: str, node: cst.CSTNode) -> V:
+        if (inst, name) in self.compiler.spoiled:
+            return REFUSED
         found = self.compiler.attribute(inst, name)
         if isinstance(found, tuple):
             cause, facts = found
-            if cause == "maybe-attribute":
-                return self.fail(cause, node, POSSIBLE, **facts)
-            return self.fail(cause, node, **facts)
+            confidence = POSSIBLE if cause == "maybe-attribute" else CERTAIN
+            return self.fail(cause, node, confidence, (self.place, inst.name, name), **facts)
         if isinstance(found.py, Fn) and found.py.function.is_property and found.type is None:
             function = found.py.function
             if function.decorator_names & {"torch.jit.ignore", "torch.jit.unused"}:
                 return UNKNOWN
             return self.call_function(function, [], {}, node, inst)
+        if found.type is t.NONE or found.type is not None and found.type.kind == "Optional":
+            return replace(found, origin=self.source(node), owner=V(py=inst))
         return found
 
     def _member(self, owner: V, kind: t.Type, name: str, node: cst.CSTNode) -> V:
         if kind is t.UNKNOWN:
-            return UNKNOWN
+            return REFUSED if owner.word == "refused" else UNKNOWN
         if kind is t.TENSOR:
             found = self.data.properties.get(name)
             if found is not None:
                 return V(found)
-            if name in self.data.absent or not (self.data.has_operator(name) or name in self.data.extra_methods):
+            if name in self.data.absent:
                 return self.fail("tensor-attribute", node, name=name)
+            if not (self.data.has_operator(name) or name in self.data.extra_methods):
+                return self.misread(owner, "tensor-attribute", node, name=name)
             return V(word="method", const=name, owner=owner)
         if kind.kind == "Tuple" and kind.extra is not None:
             fields = kind.extra[1]
             if name in fields:
                 return V(kind.args[fields.index(name)])
-            return UNKNOWN
+            return self.fail("value-attribute", node, name=name, type=str(kind))
         if kind.kind == "Optional" or kind is t.NONE:
             if t.has_unknown(kind):
                 return UNKNOWN
-            return self.fail("optional", node, LIKELY if owner.soft else CERTAIN, type=str(kind), op="." + name)
+            return self.unrefined(owner, node, kind, "." + name)
         if kind.kind in ("List", "Dict") or kind in (t.STR, t.INT, t.FLOAT, t.BOOL, t.NUMBER):
             if kind.kind not in ("List", "Dict") and kind is not t.STR:
                 known = False

@@ -28,6 +28,7 @@ from tsdyn_lint.script.pyvalues import (
     Mod,
     Obj,
     Py,
+    Rec,
     Seq,
     Ten,
     Unk,
@@ -73,6 +74,8 @@ class InitExpressions(InitOperators):
                 made = found.values[0]
                 if isinstance(value, Unk) and isinstance(made, cst.Call):
                     outside = module.dotted(made.func) or ""
+                    if outside == "collections.namedtuple":
+                        return _record(made)
                     if (
                         outside.partition(".")[0] in sys.stdlib_module_names
                         and "." in outside
@@ -315,3 +318,18 @@ class InitExpressions(InitOperators):
 
     def _is_range(self, node: cst.CSTNode) -> bool:
         return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "range"
+
+
+def _record(made: cst.Call) -> Py:
+    """What `namedtuple("P", "a b")` makes, where its fields are written out and have no defaults."""
+    match [arg.value for arg in made.args]:
+        case [cst.SimpleString() as name, cst.SimpleString() as spaced]:
+            fields = str(spaced.evaluated_value).replace(",", " ").split()
+        case [cst.SimpleString() as name, cst.List(elements) | cst.Tuple(elements)]:
+            texts = [e.value for e in elements if isinstance(e.value, cst.SimpleString)]
+            if len(texts) < len(elements):
+                return Unk()
+            fields = [str(text.evaluated_value) for text in texts]
+        case _:
+            return Unk()
+    return Rec(t.Tuple([t.TENSOR] * len(fields), str(name.evaluated_value), tuple(fields)))

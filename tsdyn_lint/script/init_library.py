@@ -72,8 +72,8 @@ class InitLibrary(InitExpressions):
             return args[0]
         if dotted == "collections.OrderedDict":
             return self._ordered(args, kwargs)
-        if dotted == "collections.namedtuple":
-            return Unk()
+        if dotted == "torch.Size" and len(args) == 1:
+            return Seq("tuple", self.iterate(args[0]))
         if dotted == "functools.partial":
             return Obj("functools.partial")
         if head == "math" and args and all(isinstance(a, Const) for a in args):

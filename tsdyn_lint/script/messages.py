@@ -27,6 +27,7 @@ WORDS: dict[str, str] = {
     "missing-attribute": "module `{cls}` as built here has no attribute `{name}`, and TorchScript compiles this line all the same",
     "maybe-attribute": "attribute `{name}` of `{cls}` is set on some paths of `__init__` only, and TorchScript compiles this line on all",
     "untypable-attribute": "attribute `{name}` of `{cls}` is {what}, which TorchScript has no type for",
+    "class-function": "`{name}` is a function set in the class body of `{cls}`, which Python binds as a method, and TorchScript cannot compile that; write `staticmethod({name})`, or a method",
     "class-attribute": "`{name}` is set in the class body of `{cls}`: TorchScript sees only what `__init__` sets, and names in `__constants__` or annotated Final",
     "global": "`{name}` is a global {type}: TorchScript does not close over module-level values; pass it in, or make it a Final attribute",
     "global-attribute": "`{name}` reads from a global Python object ({type}), which TorchScript does not know",
@@ -63,7 +64,7 @@ WORDS: dict[str, str] = {
     "parameter-in-forward": "TorchScript cannot make a {name} in compiled code; make it in `__init__`",
     "variable": "TorchScript cannot call `torch.autograd.Variable`; a tensor is one",
     "recursive": "`{name}` calls itself, and TorchScript has no recursion",
-    "legacy-constructor": "TorchScript has no `torch.{name}(...)`; write torch.tensor, torch.zeros or torch.empty",
+    "legacy-constructor": "TorchScript has no such `torch.{name}(...)`; write torch.tensor, torch.zeros or torch.empty",
     "hooked-module": "`{name}` is wrapped in {hook} of torch.nn.utils, which cannot be scripted",
     "module-argument": "`{name}` of nn.{cls} is {found}, and the compiled module takes {wanted}",
     "hook": "TorchScript cannot compile the forward hook {what}",
@@ -95,11 +96,17 @@ WORDS: dict[str, str] = {
     "call-override": "`{name}` overrides `__call__`, which TorchScript passes by: it calls forward",
     "dropped-decorator": "TorchScript compiles `{name}` without its decorator `{decorator}`, and says nothing",
     "decorated-name": "`{name}` is not found: under `{decorator}`, TorchScript compiles `{callee}` with the names of the module that the decorator is written in",
-    "tensor-of-tensor": "torch.tensor of {what} compiles in TorchScript and fails when it runs",
+    "tensor-of-tensor": "torch.{name} of {what} compiles in TorchScript and fails when it runs",
+    "python-class": "`{name}` of tensors compiles in TorchScript, and fails when it runs",
     "min-max": "`{name}` of two tensors compiles in TorchScript to numbers",
+}
+
+_WHY = {
+    "untyped": ": `{untyped}` has no annotation, so TorchScript takes it for a Tensor",
+    "module": ": a static forward is compiled as a method, where `{module}` is the module",
 }
 
 
 def words(cause: str, facts: Mapping[str, Any]) -> str:
     """The sentence for a problem."""
-    return WORDS[cause].format_map(facts)
+    return WORDS[cause].format_map(facts) + "".join(_WHY[fact].format_map(facts) for fact in _WHY if fact in facts)

@@ -8,7 +8,7 @@ from tsdyn_lint.script import types as t
 from tsdyn_lint.script.compiler import CERTAIN, LIKELY
 from tsdyn_lint.script.emitter import Emitter
 from tsdyn_lint.script.pyvalues import Cls, Ext, Fn, Inst
-from tsdyn_lint.script.sugar import MISSING, UNKNOWN, V
+from tsdyn_lint.script.sugar import MISSING, REFUSED, UNKNOWN, V
 
 _OPERATORS: dict[type, str] = {
     cst.Add: "+",
@@ -71,14 +71,9 @@ class Operators(Emitter):
         if op == "%" and a is t.STR:
             return V(t.STR)
         if a is t.UNKNOWN or b is t.UNKNOWN:
-            if a is t.TENSOR or b is t.TENSOR:
-                other = b if a is t.TENSOR else a
-                return (
-                    V(t.TENSOR)
-                    if other is t.UNKNOWN and op not in ("*", "+") and op not in ("in", "is", "is not")
-                    else UNKNOWN
-                )
-            return UNKNOWN
+            if t.TENSOR in (a, b) and op not in ("in", "is", "is not"):
+                return V(t.TENSOR)
+            return REFUSED if "refused" in (left.word, right.word) else UNKNOWN
         if a.kind == "Optional" and b.kind != "Optional" or b.kind == "Optional":
             pass
         if op == "+" and a.kind == b.kind == "Tuple":
@@ -109,26 +104,30 @@ class Operators(Emitter):
         if result is None:
             return self._operator_problem(op, left, right, a, b, node, soft)
         if result is False:
-            return self._overloaded(op, a, b, node, soft)
+            return self._overloaded(op, left, right, a, b, node, soft)
         return V(result, soft=soft)  # type: ignore[arg-type]
 
     def _operator_problem(self, op: str, left: V, right: V, a: t.Type, b: t.Type, node: cst.CSTNode, soft: bool) -> V:
-        confidence = LIKELY if soft else CERTAIN
-        for kind, _value in ((a, left), (b, right)):
+        for kind, value in ((a, left), (b, right)):
             if kind.kind == "Optional" or kind is t.NONE:
-                return self.fail("optional", node, confidence, type=str(kind), op=op)
-        return self.fail("operator", node, confidence, op=op, left=str(a), right=str(b))
+                return self.unrefined(value, node, kind, op, soft)
+        texts = t.STR in (a, b) or op == "in" and b is t.List(t.STR)
+        tensor = right if b is t.TENSOR else left
+        confidence, facts = LIKELY if soft else CERTAIN, {"op": op, "left": str(a), "right": str(b)}
+        if texts:
+            return self.misread(tensor, "operator", node, confidence, **facts)
+        return self.fail("operator", node, confidence, **facts)
 
-    def _overloaded(self, op: str, a: t.Type, b: t.Type, node: cst.CSTNode, soft: bool) -> V:
+    def _overloaded(self, op: str, left: V, right: V, a: t.Type, b: t.Type, node: cst.CSTNode, soft: bool) -> V:
         """Types that the generator did not try with every operator."""
         compares = op in ("==", "!=", "is", "is not", "in")
-        for kind in (a, b):
+        for kind, value in ((a, left), (b, right)):
             if kind.kind == "Union" and not t.NUMERIC.issuperset(kind.args) and not compares:
                 return self.fail(
                     "operator", node, LIKELY if soft else CERTAIN, op=op, left=self._short(a), right=self._short(b)
                 )
             if kind.kind == "Optional" and not t.has_unknown(kind) and not compares:
-                return self.fail("optional", node, LIKELY if soft else CERTAIN, type=str(kind), op=op)
+                return self.unrefined(value, node, kind, op, soft)
             if kind.kind == "Module":
                 return self.fail("operator", node, op=op, left=self._short(a), right=self._short(b))
         if op in ("==", "!=", "<", ">", "<=", ">=", "in"):
@@ -158,7 +157,7 @@ class Operators(Emitter):
                 if isinstance(value.py, (Cls, Ext, Fn)) and value.type is None:
                     self.type_of(value, part)
             return V(t.BOOL)
-        if op == "in" and isinstance(right.py, Inst):
+        if "refused" in (left.word, right.word) or op == "in" and isinstance(right.py, Inst):
             return V(t.BOOL)
         a, b = self.type_of(left, ln), self.type_of(right, rn)
         if op == "in":

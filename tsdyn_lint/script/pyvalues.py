@@ -88,6 +88,13 @@ class Cls:
 
 
 @dataclass(eq=False, slots=True)
+class Rec:
+    """A class made by a call of `collections.namedtuple`; its fields are Tensors."""
+
+    type: t.Type
+
+
+@dataclass(eq=False, slots=True)
 class Obj:
     """An object that TorchScript has no type for; `name` is its Python class."""
 
@@ -143,7 +150,7 @@ NUMPY_NUMBER = "numpy number"
 """The name of an object that is an int64 or a float64, and it is not known which."""
 CONTAINERS = frozenset({"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
 
-Py: TypeAlias = Unk | Const | Ten | Seq | Map | Fn | Lam | Ext | Mod | Cls | Obj | Inst
+Py: TypeAlias = Unk | Const | Ten | Seq | Map | Fn | Lam | Ext | Mod | Cls | Rec | Obj | Inst
 
 
 def same(a: Py, b: Py) -> bool:

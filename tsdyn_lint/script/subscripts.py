@@ -8,7 +8,7 @@ from tsdyn_lint.script import types as t
 from tsdyn_lint.script.compiler import CERTAIN, LIKELY
 from tsdyn_lint.script.emitter import Emitter, as_value
 from tsdyn_lint.script.pyvalues import Inst
-from tsdyn_lint.script.sugar import UNKNOWN, V
+from tsdyn_lint.script.sugar import REFUSED, UNKNOWN, V
 
 
 class Subscripts(Emitter):
@@ -26,9 +26,9 @@ class Subscripts(Emitter):
             return self._module_subscript(owner, node)
         if kind is t.UNKNOWN and owner.items is None:
             self._indices(node)
-            return UNKNOWN
+            return REFUSED if owner.word == "refused" else UNKNOWN
         if kind is t.TENSOR:
-            self._tensor_index(node)
+            self._tensor_index(owner, node)
             return V(t.TENSOR)
         if isinstance(first, cst.Slice):
             for part in (first.lower, first.upper, first.step):
@@ -39,7 +39,7 @@ class Subscripts(Emitter):
             if kind.kind == "Tuple":
                 return self._tuple_slice(kind, first, owner)
             if kind.kind == "Optional" and not t.has_unknown(kind):
-                return self.fail("optional", node, LIKELY if owner.soft else CERTAIN, type=str(kind), op="[...]")
+                return self.unrefined(owner, node, kind, "[...]")
             return UNKNOWN
         if not single or not isinstance(first, cst.Index):
             return UNKNOWN
@@ -68,7 +68,7 @@ class Subscripts(Emitter):
         if kind.kind == "Optional" or kind is t.NONE:
             if t.has_unknown(kind):
                 return UNKNOWN
-            return self.fail("optional", node, LIKELY if owner.soft else CERTAIN, type=str(kind), op="[...]")
+            return self.unrefined(owner, node, kind, "[...]")
         if kind in (t.INT, t.FLOAT, t.BOOL, t.NUMBER) or kind.kind in ("list", "tuple"):
             return self.fail("subscript", node, LIKELY if owner.soft else CERTAIN, type=str(kind))
         return UNKNOWN
@@ -109,7 +109,7 @@ class Subscripts(Emitter):
                     if part is not None:
                         self.expr(part)
 
-    def _tensor_index(self, node: cst.Subscript) -> None:
+    def _tensor_index(self, owner: V, node: cst.Subscript) -> None:
         parts = [e.slice for e in node.slice]
         if len(parts) == 1 and isinstance(parts[0], cst.Index) and isinstance(parts[0].value, cst.Tuple):
             values = [e.value for e in parts[0].value.elements]
@@ -130,7 +130,11 @@ class Subscripts(Emitter):
             if kind in (t.NUMBER, t.FLOAT, t.STR, t.BOOL) or kind.kind in ("Optional", "Dict", "Tuple"):
                 if kind.kind == "Optional" and (t.has_unknown(kind) or kind is t.Optional(t.TENSOR)):
                     continue
-                self.fail("tensor-index", value_node, LIKELY if value.soft else CERTAIN, type=str(kind))
+                confidence = LIKELY if value.soft else CERTAIN
+                if kind is t.STR:
+                    self.misread(owner, "tensor-index", value_node, confidence, type=str(kind))
+                    return
+                self.fail("tensor-index", value_node, confidence, type=str(kind))
 
     def _module_subscript(self, owner: V, node: cst.Subscript) -> V:
         py = owner.py
@@ -142,7 +146,8 @@ class Subscripts(Emitter):
                     return owner.items[index.const]
             return UNKNOWN
         if owner.word == "global":
-            return self.fail("global", node.value, name=self.source(node.value), type=self.describe(owner))
+            self.type_of(owner, node.value)
+            return REFUSED
         if not isinstance(py, Inst):
             return UNKNOWN
         if not py.container:
@@ -154,7 +159,7 @@ class Subscripts(Emitter):
             for part in (first.lower, first.upper, first.step):
                 value = self.expr(part) if part is not None else V(const=None)
                 if value.const is not None and not isinstance(value.const, int):
-                    return self.fail("container-index", node, name=self.source(node.value), kind=py.container)
+                    return self._unindexed(py, node)
                 bounds.append(value.const)
             return V(None, items=[as_value(c) for c in self.compiler.children(py)[slice(*bounds)]])
         if not isinstance(first, cst.Index):
@@ -162,22 +167,22 @@ class Subscripts(Emitter):
         index = self.expr(first.value)
         if py.container in ("ModuleDict", "ParameterDict"):
             if not isinstance(index.const, str):
-                return self.fail("container-index", node, name=self.source(node.value), kind=py.container)
+                return self._unindexed(py, node)
             if py.children is None:
                 return UNKNOWN
-            return (
-                self.compiler.child(py, index.const)
-                if index.const in py.children
-                else self.fail("container-index", node, name=self.source(node.value), kind=py.container)
-            )
+            return self.compiler.child(py, index.const) if index.const in py.children else self._unindexed(py, node)
         if not isinstance(index.const, int) or isinstance(index.const, bool):
             if index.type is t.UNKNOWN and not isinstance(first.value, (cst.Name, cst.BinaryOperation, cst.Subscript)):
                 return UNKNOWN
-            return self.fail("container-index", node, name=self.source(node.value), kind=py.container)
+            return self._unindexed(py, node)
         if py.children is None:
             return UNKNOWN
         children = self.compiler.children(py)
         return children[index.const] if -len(children) <= index.const < len(children) else UNKNOWN
+
+    def _unindexed(self, container: Inst, node: cst.Subscript) -> V:
+        name = self.source(node.value)
+        return self.fail("container-index", node, once=(self.function, name), name=name, kind=container.container)
 
     def subscript_store(
         self, target: cst.Subscript, owner: V, value: V, node: cst.CSTNode, augmented: bool = False
@@ -190,7 +195,7 @@ class Subscripts(Emitter):
                 self.fail("container-write", node, name=self.source(target.value))
             return
         if kind is t.TENSOR:
-            self._tensor_index(target)
+            self._tensor_index(owner, target)
             given = self.type_of(value, node)
             if given.kind in ("List", "Tuple", "Dict", "Optional") or given in (t.STR, t.NONE):
                 if not t.has_unknown(given):
@@ -205,25 +210,11 @@ class Subscripts(Emitter):
         given = self.type_of(value, node)
         if kind.kind == "List":
             if not t.converts(given, kind.args[0], True) and not augmented:
-                self.fail(
-                    "element-type",
-                    node,
-                    LIKELY if value.soft or owner.soft else CERTAIN,
-                    type=str(kind),
-                    found=str(given),
-                    empty=owner.word == "empty",
-                )
+                self.misfit(owner, node, LIKELY if value.soft or owner.soft else CERTAIN, str(given))
         elif kind.kind == "Dict":
             if not t.same(index, kind.args[0]):
-                self.fail("element-type", node, type=str(kind), found=f"key {index}", empty=owner.word == "empty")
+                self.misfit(owner, node, CERTAIN, f"key {index}")
             elif not t.converts(given, kind.args[1], True) and not augmented:
-                self.fail(
-                    "element-type",
-                    node,
-                    LIKELY if value.soft else CERTAIN,
-                    type=str(kind),
-                    found=str(given),
-                    empty=owner.word == "empty",
-                )
+                self.misfit(owner, node, LIKELY if value.soft else CERTAIN, str(given))
         elif kind.kind == "Tuple":
             self.fail("tuple-store", node, type=str(kind))

@@ -24,7 +24,7 @@ class V:
     `const`: the literal, where the compiler sees one. `items`: the values of a tuple or a known-length iterable.
     `elem`: what an iterable of unknown length yields. `word`: `range`, `zip`, `enumerate`, or a builtin's name.
     `error`: (cause, facts) to report when the name is read. `owner`: the receiver of a method. `soft`: rests on
-    a default.
+    a default. `origin`: the variable or attribute that it was read from, where that may matter.
     """
 
     type: t.Type | None = None
@@ -36,7 +36,7 @@ class V:
     error: tuple[str, dict[str, Any]] | None = None
     owner: V | None = None
     soft: bool = False
-    from_tensor: bool = False
+    origin: str = ""
 
 
 UNKNOWN = V(t.UNKNOWN)
