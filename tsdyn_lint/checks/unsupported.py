@@ -70,8 +70,10 @@ _PACKED = tuple(
 )
 
 
-@check("TSD318", "call", targets=_PACKED)
+@check("TSD318", "call", "rnn", targets=_PACKED)
 def packed_sequence(event: Event) -> set[Engine] | None:
+    if event.kind == "rnn":
+        return {E} if event.facts.get("packed") else None
     target = event.facts["target"]
     if target not in _PACKED:
         return None

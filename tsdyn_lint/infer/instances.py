@@ -362,11 +362,11 @@ class Instances(Calls):
         first = args.get(0, "input") or UNKNOWN
         self.confirm(first)
         if kind in RNNS:
-            self.emit("rnn", node, None, target=kind, cls=kind.rpartition(".")[2])
+            packed = isinstance(first, Instance) and first.outside.endswith("PackedSequence")
+            self.emit("rnn", node, None, target=kind, cls=kind.rpartition(".")[2], packed=packed)
             state: Value = Tensor()
             if kind == "torch.nn.LSTM":
                 state = Seq("tuple", [Tensor(), Tensor()], UNKNOWN)
-            packed = isinstance(first, Instance) and first.outside.endswith("PackedSequence")
             out: Value = Instance(None, "torch.nn.utils.rnn.PackedSequence") if packed else Tensor("float")
             return Seq("tuple", [out, state], UNKNOWN)
         if kind == "torch.nn.CTCLoss":
