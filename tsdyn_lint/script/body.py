@@ -9,7 +9,7 @@ import libcst as cst
 
 from tsdyn_lint.parse import Piece
 from tsdyn_lint.resolve import Function
-from tsdyn_lint.script import calls
+from tsdyn_lint.script import project_calls
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.annotations import Refused
 from tsdyn_lint.script.compiler import CERTAIN, LIKELY, POSSIBLE, Compiled, Compiler, is_static_forward
@@ -623,7 +623,7 @@ class Body(Expressions):
     def call_function(
         self, function: Function, args: list[V], keywords: dict[str, V], node: cst.CSTNode, inst: Inst | None
     ) -> V:
-        return calls.call_function(self, function, args, keywords, node, inst)
+        return project_calls.call_function(self, function, args, keywords, node, inst)
 
     def _pass(self, node: cst.CSTNode) -> None:
         return None

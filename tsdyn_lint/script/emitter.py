@@ -281,5 +281,11 @@ def as_value(value: V) -> V:
     return V(py=value.py, word="sliced") if isinstance(value.py, Inst) else value
 
 
+def row(values: list[V]) -> V:
+    if all(v.type is not None for v in values):
+        return V(t.Tuple(v.type for v in values if v.type is not None), items=values)
+    return V(None, items=values)
+
+
 def _text(node: cst.CSTNode, piece: Piece) -> str:
     return " ".join(piece.tree.code_for_node(node).split())
