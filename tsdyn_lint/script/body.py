@@ -12,9 +12,11 @@ from tsdyn_lint.resolve import Function
 from tsdyn_lint.script import project_calls
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.annotations import Refused
-from tsdyn_lint.script.compiler import CERTAIN, LIKELY, POSSIBLE, Compiled, Compiler, is_static_forward
+from tsdyn_lint.script.compiler import Compiler
 from tsdyn_lint.script.expressions import Expressions
+from tsdyn_lint.script.problems import CERTAIN, LIKELY, POSSIBLE
 from tsdyn_lint.script.pyvalues import Ext, Inst, Seq
+from tsdyn_lint.script.signatures import Compiled, is_static_forward
 from tsdyn_lint.script.sugar import UNKNOWN, V, variable
 
 _IN_PLACE = {

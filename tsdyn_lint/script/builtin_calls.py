@@ -9,8 +9,8 @@ import libcst as cst
 
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.call_schemas import arguments, show
-from tsdyn_lint.script.compiler import CERTAIN, LIKELY, POSSIBLE
 from tsdyn_lint.script.emitter import as_value, row
+from tsdyn_lint.script.problems import CERTAIN, LIKELY, POSSIBLE
 from tsdyn_lint.script.pyvalues import Inst
 from tsdyn_lint.script.sugar import MISSING, UNKNOWN, V
 

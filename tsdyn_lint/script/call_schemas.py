@@ -10,8 +10,8 @@ import libcst as cst
 
 from tsdyn_lint.script import schema as s
 from tsdyn_lint.script import types as t
-from tsdyn_lint.script.compiler import CERTAIN, LIKELY
 from tsdyn_lint.script.data import choose
+from tsdyn_lint.script.problems import CERTAIN, LIKELY
 from tsdyn_lint.script.sugar import UNKNOWN, V
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import libcst as cst
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.builtin_calls import BUILTINS
 from tsdyn_lint.script.call_schemas import arguments
-from tsdyn_lint.script.compiler import CERTAIN, LIKELY
 from tsdyn_lint.script.library_calls import external_call
 from tsdyn_lint.script.method_calls import method_call
+from tsdyn_lint.script.problems import CERTAIN, LIKELY
 from tsdyn_lint.script.project_calls import call_module, construct, make_record
 from tsdyn_lint.script.pyvalues import Cls, Ext, Fn, Inst, Lam, Obj, Rec
 from tsdyn_lint.script.sugar import REFUSED, UNKNOWN, V

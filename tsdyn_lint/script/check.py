@@ -14,9 +14,10 @@ from tsdyn_lint.resolve import Module, Program
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.script import types
 from tsdyn_lint.script.annotations import is_interface
-from tsdyn_lint.script.compiler import LIKELY, Compiler, Problem
+from tsdyn_lint.script.compiler import Compiler
 from tsdyn_lint.script.data import load
 from tsdyn_lint.script.messages import words
+from tsdyn_lint.script.problems import LIKELY, Problem
 from tsdyn_lint.torchdata.load import load as load_torch
 
 _SCRIPT = frozenset({Engine.SCRIPT})

@@ -8,9 +8,9 @@ import libcst as cst
 
 from tsdyn_lint.resolve import Class
 from tsdyn_lint.script import types as t
-from tsdyn_lint.script.compiler import CERTAIN, LIKELY, POSSIBLE
 from tsdyn_lint.script.emitter import LEGACY, Refine
 from tsdyn_lint.script.operators import Operators
+from tsdyn_lint.script.problems import CERTAIN, LIKELY, POSSIBLE
 from tsdyn_lint.script.pyvalues import Cls, Fn, Inst
 from tsdyn_lint.script.sugar import MISSING, V
 

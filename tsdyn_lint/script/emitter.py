@@ -12,8 +12,10 @@ import libcst as cst
 from tsdyn_lint.parse import Piece
 from tsdyn_lint.resolve import Class, Function
 from tsdyn_lint.script import types as t
-from tsdyn_lint.script.compiler import CERTAIN, LIKELY, POSSIBLE, Compiled, Compiler, is_static_forward
+from tsdyn_lint.script.compiler import Compiler
+from tsdyn_lint.script.problems import CERTAIN, LIKELY, POSSIBLE
 from tsdyn_lint.script.pyvalues import Cls, Const, Ext, Fn, Inst, Map, Obj, Seq
+from tsdyn_lint.script.signatures import Compiled, is_static_forward
 from tsdyn_lint.script.sugar import REFUSED, UNKNOWN, V
 
 LEGACY = frozenset(

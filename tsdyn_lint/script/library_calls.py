@@ -11,9 +11,9 @@ import libcst as cst
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.builtin_calls import python_builtin
 from tsdyn_lint.script.call_schemas import after_refusal, check_operator, match_torch
-from tsdyn_lint.script.compiler import CERTAIN, LIKELY, POSSIBLE
 from tsdyn_lint.script.data import parsed
 from tsdyn_lint.script.emitter import LEGACY, row
+from tsdyn_lint.script.problems import CERTAIN, LIKELY, POSSIBLE
 from tsdyn_lint.script.pyvalues import Inst
 from tsdyn_lint.script.sugar import REFUSED, UNKNOWN, V
 

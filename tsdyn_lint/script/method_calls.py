@@ -10,7 +10,7 @@ import libcst as cst
 from tsdyn_lint.script import schema as s
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.call_schemas import arguments, check_operator, misfit, show
-from tsdyn_lint.script.compiler import CERTAIN, LIKELY
+from tsdyn_lint.script.problems import CERTAIN, LIKELY
 from tsdyn_lint.script.sugar import UNKNOWN, V
 
 if TYPE_CHECKING:

@@ -15,9 +15,10 @@ from tsdyn_lint.script import schema as s
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.annotations import Refused, is_plain_dataclass
 from tsdyn_lint.script.call_schemas import argument_type, blamed, match_torch, misfit, show
-from tsdyn_lint.script.compiler import CERTAIN, LIKELY, POSSIBLE, Compiled
 from tsdyn_lint.script.data import choose, parsed
+from tsdyn_lint.script.problems import CERTAIN, LIKELY, POSSIBLE
 from tsdyn_lint.script.pyvalues import Const, Inst
+from tsdyn_lint.script.signatures import Compiled
 from tsdyn_lint.script.sugar import UNKNOWN, V
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from tsdyn_lint.script import types as t
-from tsdyn_lint.script.compiler import CERTAIN, LIKELY
 from tsdyn_lint.script.emitter import Emitter, as_value
+from tsdyn_lint.script.problems import CERTAIN, LIKELY
 from tsdyn_lint.script.pyvalues import Inst
 from tsdyn_lint.script.sugar import REFUSED, UNKNOWN, V
 
