@@ -13,15 +13,16 @@ import re
 import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import libcst as cst
-from libcst._position import CodeRange
-from libcst.metadata.position_provider import PositionProvidingCodegenState
+from libcst._nodes.internal import CodegenState
 
 from tsdyn_lint.findings import Location
+from tsdyn_lint.source import NEWLINE
 
 _MARK = "__tsdyn_left_out_"
 _LONG = 3
@@ -51,35 +52,71 @@ def unchecked() -> Iterator[None]:
         cst.CSTNode.__post_init__ = check  # type: ignore[method-assign]
 
 
+class _Places(CodegenState):
+    """Prints a tree and notes the tokens that each node begins and ends at: libcst's own provider of positions works
+    out row and column of all of them, and a few are asked for.
+    """
+
+    def __init__(self, tree: cst.Module) -> None:
+        super().__init__(default_indent=tree.default_indent, default_newline=tree.default_newline)
+        self.found: dict[cst.CSTNode, tuple[int, int]] = {}
+        self._starts: list[int] = []
+        tree._codegen(self)
+
+    def before_codegen(self, node: cst.CSTNode) -> None:
+        self._starts.append(len(self.tokens))
+
+    def after_codegen(self, node: cst.CSTNode) -> None:
+        start = self._starts.pop()
+        if node not in self.found:
+            self.found[node] = (start, len(self.tokens))
+
+    def record_syntactic_position(  # type: ignore[override]  # any context manager will do
+        self, node: cst.CSTNode, *, start_node: cst.CSTNode | None = None, end_node: cst.CSTNode | None = None
+    ) -> AbstractContextManager[None]:
+        return _Syntactic(self, node, start_node, end_node)
+
+    def location(self, token: int) -> tuple[int, int]:
+        """Row and column of a token, both 1-based."""
+        before = NEWLINE.split("".join(self.tokens[:token]))
+        return len(before), len(before[-1]) + 1
+
+
+class _Syntactic(AbstractContextManager[None]):
+    """The part of a node without the white space that it owns."""
+
+    __slots__ = ("end_node", "node", "places", "start", "start_node")
+
+    def __init__(
+        self, places: _Places, node: cst.CSTNode, start_node: cst.CSTNode | None, end_node: cst.CSTNode | None
+    ) -> None:
+        self.places, self.node, self.start_node, self.end_node = places, node, start_node, end_node
+
+    def __enter__(self) -> None:
+        self.start = len(self.places.tokens)
+
+    def __exit__(self, *_: object) -> None:
+        found = self.places.found
+        start = self.start if self.start_node is None else found[self.start_node][0]
+        end = len(self.places.tokens) if self.end_node is None else found[self.end_node][1]
+        found[self.node] = (start, end)
+
+
 @dataclass
 class Piece:
     """One libcst tree and where it sits in the file: `rows[n - 1]` is the file's row of the tree's row n."""
 
     tree: cst.Module
     rows: Sequence[int]
-    _ranges: dict[cst.CSTNode, CodeRange] = field(default_factory=dict)
-    _located: bool = False
 
-    @property
-    def _computed(self) -> dict[cst.CSTNode, CodeRange]:
-        # libcst's codegen state records positions in its provider's table of this name
-        return self._ranges
+    @cached_property
+    def _places(self) -> _Places:
+        return _Places(self.tree)
 
     def span(self, node: cst.CSTNode) -> tuple[Location, Location]:
         """Start and end of a node of this tree, in the file's rows and columns (end exclusive)."""
-        if not self._located:
-            state = PositionProvidingCodegenState(
-                default_indent=self.tree.default_indent,
-                default_newline=self.tree.default_newline,
-                provider=self,  # type: ignore[arg-type]
-            )
-            self.tree._codegen(state)
-            self._located = True
-        found = self._ranges[node]
-        return (
-            Location(self.rows[found.start.line - 1], found.start.column + 1),
-            Location(self.rows[found.end.line - 1], found.end.column + 1),
-        )
+        start, end = map(self._places.location, self._places.found[node])
+        return Location(self.rows[start[0] - 1], start[1]), Location(self.rows[end[0] - 1], end[1])
 
 
 @dataclass(frozen=True)
@@ -237,7 +274,7 @@ def _is_deep(node: ast.stmt, lines: Sequence[str]) -> bool:
     """Whether an expression of the statement, outside of the blocks in it, is too deep for libcst."""
     block = next(filter(None, _blocks(node)), None)
     last = max(node.lineno, block[0].lineno - 1) if block else node.end_lineno or node.lineno
-    if sum(len(lines[row - 1]) for row in range(node.lineno, last + 1)) < _DEEP:
+    if sum(map(len, lines[node.lineno - 1 : last])) < _DEEP:
         return False
     level: list[ast.AST] = [node]
     for _ in range(_DEEP):

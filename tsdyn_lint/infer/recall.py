@@ -16,6 +16,7 @@ DEPTH = 28
 """Calls inside of each other that are followed."""
 _FEW_STEPS = 60
 """A walk of fewer steps costs less than to compare what it starts from."""
+_OFTEN = 3
 _NEVER = Summary((), (), None, (), 0)
 
 
@@ -57,8 +58,8 @@ class Recall(Statements):
         self._instances: dict[Any, Instance] = {}
         """Objects that constructor calls made, by `instance_key`."""
         self._summaries: dict[Any, Summary | None] = {}
-        self._short: set[Class | Function] = set()
-        """What costs less to walk than to recall."""
+        self._short: dict[Class | Function, int] = {}
+        """How often in a row a walk cost less than to recall it would."""
         self._deepest = 0
         self._relies_on = DEPTH
         """The outermost call in progress that was a reason not to follow another one."""
@@ -71,7 +72,7 @@ class Recall(Statements):
 
     def once(self, what: tuple[Any, ...], args: Args, level: int, walk: Callable[[], Value]) -> Value:
         """The result of a walk without events. `level`: the number of calls in progress that have no part in it."""
-        if what[0] in self._short:
+        if self._short.get(what[0], 0) >= _OFTEN:
             return walk()
         heap = Heap(self._shared)
         try:
@@ -97,9 +98,11 @@ class Recall(Statements):
         self._deepest, self._relies_on = len(self._active), DEPTH
         result = walk()
         if self.steps - steps < _FEW_STEPS:
-            self._short.add(what)
-        elif self._relies_on >= level:
-            self._summaries[at] = self._summary(heap, result, instances)
+            self._short[what] = self._short.get(what, 0) + 1
+        else:
+            self._short[what] = 0
+            if self._relies_on >= level:
+                self._summaries[at] = self._summary(heap, result, instances)
         self._deepest, self._relies_on = max(deepest, self._deepest), min(relied, self._relies_on)
         return result
 

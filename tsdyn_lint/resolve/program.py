@@ -35,7 +35,8 @@ class Program:
         self._read = read
         self._trees = trees or {}
         self._by_path: dict[Path, Module | ParseFailure | None] = {}
-        self._by_name: dict[tuple[Path, str], Module | None] = {}
+        self._by_name: dict[tuple[str, str], Module | None] = {}
+        self._tops: dict[Module, str] = {}
         self._roots: dict[Path, Path] = {}
         self._is_folder: dict[tuple[Path, str], bool] = {}
         self._mro: dict[Class, tuple[Class | str, ...]] = {}
@@ -43,8 +44,9 @@ class Program:
         """The modules whose entry points are judged."""
         self._derived_from: set[Class | str] | None = None
         self._looked_up: dict[tuple[Module, str], Definition | None] = {}
-        self._starred: dict[tuple[Path, str], Path | None] = {}
-        self._mentioned: dict[tuple[Path, str], bool] = {}
+        self._starred: dict[tuple[str, str], Path | None] = {}
+        self._mentioned: dict[tuple[str, str, str], bool] = {}
+        self._asked: set[tuple[Module, Module]] = set()
         self.read_by: dict[Path, set[Path]] = {}
         """For each module's file, the files that were looked up from it."""
         self.missing: set[Path] = set()
@@ -89,17 +91,26 @@ class Program:
             self._roots[folder] = top
         return self._roots[folder]
 
+    def _top(self, module: Module) -> str:
+        """The root of a module's file as text: paths are slow as keys."""
+        top = self._tops.get(module)
+        if top is None:
+            top = self._tops[module] = str(self.root(module.path))
+        return top
+
     def module(self, dotted: str, asking: Module) -> Module | None:
         """The module of that dotted name in the source tree of `asking`, read on first use; None outside of it."""
         if dotted == asking.name:
             return asking
-        root = self.root(asking.path)
-        key = (root, dotted)
+        key = (self._top(asking), dotted)
         if key not in self._by_name:
-            self._by_name[key] = self._find(dotted, root, asking)
+            self._by_name[key] = self._find(dotted, self.root(asking.path), asking)
         found = self._by_name[key]
         if found is not None and found is not asking:
-            self.read_by.setdefault(asking.path, set()).add(found.path)
+            pair = (asking, found)
+            if pair not in self._asked:
+                self._asked.add(pair)
+                self.read_by.setdefault(asking.path, set()).add(found.path)
         return found
 
     def _find(self, dotted: str, root: Path, asking: Module) -> Module | None:
@@ -185,18 +196,19 @@ class Program:
 
     def _mentions(self, star: str, name: str, asking: Module) -> bool:
         """Whether a module imported with `*` may bind a name; a package may star hundreds of files."""
-        key = (self.root(asking.path), star)
+        key = (self._top(asking), star)
         if key in self._by_name:
             return True
         if key not in self._starred:
-            self._starred[key] = self._locate(star, key[0], asking)
+            self._starred[key] = self._locate(star, self.root(asking.path), asking)
         path = self._starred[key]
         if path is None:
             return False
-        if (path, name) not in self._mentioned:
+        asked = (*key, name)
+        if asked not in self._mentioned:
             self.read_by.setdefault(asking.path, set()).add(path)
-            self._mentioned[path, name] = _may_export(self._read(path) or "", name)
-        return self._mentioned[path, name]
+            self._mentioned[asked] = _may_export(self._read(path) or "", name)
+        return self._mentioned[asked]
 
     def find(self, dotted: str, asking: Module, _seen: frozenset[tuple[str, str]] = frozenset()) -> Definition:
         """What an absolute dotted name stands for; the name itself if it lies outside of the program."""
