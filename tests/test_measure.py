@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import platform
 import shutil
 import statistics
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +251,30 @@ def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.compile", fails)
     with pytest.raises(toolchain.Unavailable, match=r"needs a C\+\+ compiler"):
         toolchain.warm_up("inductor", "cpu")
+
+
+KEEPING = """
+import resource
+from tsdyn_lint.verify.measure.heap import keep_freed_memory
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        bytearray(b"x") * (1 << 23)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+given_back = faults()
+keep_freed_memory()
+faults()
+print(given_back, faults())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's malloc")
+def test_freed_memory_is_not_faulted_in_again() -> None:
+    ran = subprocess.run([sys.executable, "-c", KEEPING], capture_output=True, text=True, cwd=REPOSITORY, check=True)
+    given_back, kept = map(int, ran.stdout.split())
+    assert kept < 100 < given_back
 
 
 def test_noise_is_no_difference() -> None:

@@ -21,7 +21,7 @@ from tsdyn_lint.verify.target import discovered  # noqa: E402
 
 FIXTURES = ROOT / "fixtures/measure"
 NO_GAIN = ("same_speed", "break_in_loop", "one_break")
-DEFAULT = ("pointwise", "mlp", "attention", *NO_GAIN)
+DEFAULT = ("pointwise", "mlp", "conv_bn_relu", "attention", *NO_GAIN)
 
 
 def job(name: str) -> Job:

@@ -11,8 +11,12 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tsdyn_lint.verify.alone import Alone
 
 PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
 LOG_TAIL = 2000
@@ -91,9 +95,9 @@ class Progress:
 
 
 class Workers:
-    """Context manager: the processes that run jobs, started once for as many runs as needed.
+    """Context manager: the processes that run jobs, started by the first job and then kept for as many as needed.
 
-    `compiling`: some of them will use Inductor. Raises RuntimeError where no worker can start, torch missing for
+    `compiling`: some of them will use Inductor. `run` raises RuntimeError where no worker can start, torch missing for
     instance.
     """
 
@@ -104,17 +108,22 @@ class Workers:
         self._numbers = itertools.count()
 
     def __enter__(self) -> Workers:
-        from tsdyn_lint.verify.alone import Alone
-
         self._folder = tempfile.TemporaryDirectory(prefix="tsdyn-verify-", ignore_cleanup_errors=True)
-        folder = self._folder.name
-        road = Forked(self._parallel, folder, self._compiling) if self._fork else Alone(self._parallel, folder)
-        self._pool = road.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.__exit__()
+        if "_pool" in vars(self):
+            self._pool.__exit__()
         self._folder.cleanup()
+
+    @cached_property
+    def _pool(self) -> Forked | Alone:
+        from tsdyn_lint.verify.alone import Alone
+
+        folder = self._folder.name
+        if self._fork:
+            return Forked(self._parallel, folder, self._compiling).__enter__()
+        return Alone(self._parallel, folder).__enter__()
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[int, Result]]:
         """Run all jobs, yielding (index, result) as each ends.

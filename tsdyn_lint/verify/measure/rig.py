@@ -13,6 +13,7 @@ import torch._dynamo
 from torch.utils import _pytree as pytree
 
 from tsdyn_lint.verify.measure.clock import Step, clock_for
+from tsdyn_lint.verify.measure.heap import keep_freed_memory
 from tsdyn_lint.verify.measure.schedule import Schedule
 from tsdyn_lint.verify.probes.dynamo import uncompiled
 from tsdyn_lint.verify.probes.subject import Call, Subject, quiet
@@ -29,6 +30,7 @@ class Rig:
         self.training = subject.mode == "train"
         self.device = str(subject.about.get("device") or "cpu")
         self.clock_name, self.clock = clock_for(self.device)
+        keep_freed_memory()
         self.instance = uncompiled(subject.fresh())
         self.schedule: Schedule | None = None
         """What Inductor made of the cold compile; later ones come from its caches, which do not tell."""
