@@ -239,3 +239,27 @@ def test_what_has_no_file_is_no_part_of_the_project(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     assert not Project((str(tmp_path),)).has("")
     assert Project((str(tmp_path),)).has(str(tmp_path / "model.py"))
+
+
+def test_a_slow_model_is_called_less_often_but_with_inputs_of_each_kind() -> None:
+    from tsdyn_lint.verify.probes.eager import affordable
+    from tsdyn_lint.verify.probes.subject import Call
+
+    kinds = ("again", "again", "values", "values", "sizes", "sizes", "sizes")
+    calls = tuple(Call((), {}, str(number), kind) for number, kind in enumerate(kinds))
+    assert affordable(calls, 0.01) == calls
+    assert [call.label for call in affordable(calls, 1.9)] == ["0", "1", "2", "4"]
+    assert [call.label for call in affordable(calls, 100.0)] == ["0", "2", "4"]
+
+
+def test_changed_inputs_are_made_when_they_are_used() -> None:
+    import torch
+
+    from tsdyn_lint.verify.build.variants import others, sweep
+    from tsdyn_lint.verify.probes.subject import Call
+
+    example = Call((torch.ones(2, 3),), {"flag": True, "n": 4})
+    calls = {call.label: call for call in (*others(example), *sweep(example))}
+    assert all(call.args[0] is example.args[0] for call in calls.values())
+    assert calls["negated"].copy().args[0].sum() == -6 and calls["flags turned"].copy().kwargs["flag"] is False
+    assert calls["batch 4"].copy().args[0].shape == (4, 3) and calls["6 instead of 4"].copy().kwargs["n"] == 6

@@ -54,7 +54,7 @@ def on_device(call: Call, device: str) -> Call:
     args, kwargs = pytree.tree_map(
         lambda x: x.to(device) if isinstance(x, torch.Tensor) else x, (call.args, call.kwargs)
     )
-    return Call(args, kwargs, call.label, call.kind)
+    return Call(args, kwargs, call.label, call.kind, call.change)
 
 
 def run_file(path: str) -> types.ModuleType:

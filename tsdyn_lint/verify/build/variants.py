@@ -37,8 +37,7 @@ def sweep(example: Call) -> tuple[Call, ...]:
 
 
 def _mapped(call: Call, label: str, change: Callable[[Any], Any], kind: str = "values") -> Call:
-    args, kwargs = pytree.tree_map(change, (call.args, call.kwargs))
-    return Call(args, kwargs, label, kind)
+    return Call(call.args, call.kwargs, label, kind, change)
 
 
 def _tensors(call: Call, label: str, change: Change) -> Call:

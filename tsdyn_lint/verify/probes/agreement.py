@@ -36,15 +36,12 @@ class Agreement:
         again = Call(subject.example.args, subject.example.kwargs, "the example again", "again")
         self.subject = subject
         self.calls, self.eager = taken(subject, (subject.example, again, *subject.others))
-        self._again = run(subject.fresh(), self.calls)
         self._ahead: list[Result] | None = None
-
-    @property
-    def noise(self) -> tuple[str, ...]:
-        """Labels of the calls to which eager itself gives two answers."""
-        return tuple(
-            c.label for c, a, b in zip(self.calls, self.eager, self._again, strict=True) if a[0] and difference(a, b)
+        again_all = run(subject.fresh(), self.calls)
+        self.noise = tuple(
+            c.label for c, a, b in zip(self.calls, self.eager, again_all, strict=True) if a[0] and difference(a, b)
         )
+        """Labels of the calls to which eager itself gives two answers."""
 
     def answers(
         self,
@@ -71,9 +68,8 @@ class Agreement:
     def _compare(
         self, eager: Sequence[Result], given: Sequence[Result], refusal: Callable[[Exception, Call], bool]
     ) -> tuple[Answer, ...]:
-        noise = set(self.noise)
         return tuple(
-            answer(call, want, got, call.label in noise, refusal)
+            answer(call, want, got, call.label in self.noise, refusal)
             for call, want, got in zip(self.calls, eager, given, strict=True)
         )
 

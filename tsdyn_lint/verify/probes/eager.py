@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import torch
 from torch.utils import _pytree as pytree
@@ -13,6 +14,8 @@ from tsdyn_lint.verify.probes.coverage import Coverage
 from tsdyn_lint.verify.probes.places import fault
 from tsdyn_lint.verify.probes.subject import Call, Subject, invoke
 
+PATIENCE, FEWEST = 8.0, 3
+"""Seconds that the other calls of a target may take in eager, and how many are made of one that is slower yet."""
 DTYPES = {
     torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64",
     torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "b8",
@@ -32,7 +35,16 @@ def probe(subject: Subject) -> Eager:
             seconds = time.perf_counter() - start
     except Exception as error:
         return Eager(False, fault(error, subject.project), coverage.lines, inputs=inputs)
+    subject.others, subject.sweep = affordable(subject.others, seconds), affordable(subject.sweep, seconds)
     return Eager(True, None, coverage.lines, agreement(subject).noise, inputs, seconds)
+
+
+def affordable(calls: Sequence[Call], seconds: float) -> tuple[Call, ...]:
+    """As many of the calls as take `PATIENCE` together, the first of each kind before the others; in their order."""
+    room = max(FEWEST, int(PATIENCE / max(seconds, 1e-6)))
+    first = {call.kind: index for index, call in reversed(list(enumerate(calls)))}
+    kept = sorted(range(len(calls)), key=lambda index: (index not in first.values(), index))[:room]
+    return tuple(calls[index] for index in sorted(kept))
 
 
 def describe(call: Call) -> tuple[str, ...]:

@@ -19,12 +19,16 @@ from tsdyn_lint.verify.probes.places import Project
 
 @dataclass(frozen=True)
 class Call:
-    """Arguments of one call. `label` says how they differ from the example; `kind` is `observe.Answer`'s."""
+    """Arguments of one call. `label` says how they differ from the example; `kind` is `observe.Answer`'s.
+
+    `change` is applied to each leaf when the call is made: a dozen changed copies of large inputs would fill memory.
+    """
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
     label: str = "the example"
     kind: str = "example"
+    change: Callable[[Any], Any] | None = None
 
     @property
     def sized(self) -> bool:
@@ -32,8 +36,9 @@ class Call:
         return self.kind in ("sizes", "given")
 
     def copy(self) -> Call:
-        """The same with tensors of its own, so that a call that writes to its input spoils nothing."""
-        args, kwargs = copy_tree((self.args, self.kwargs))
+        """The same, changed, with tensors of its own, so that a call that writes to its input spoils nothing."""
+        tree = (self.args, self.kwargs)
+        args, kwargs = copy_tree(tree if self.change is None else pytree.tree_map(self.change, tree))
         return Call(args, kwargs, self.label, self.kind)
 
 
