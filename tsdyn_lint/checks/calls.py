@@ -85,5 +85,5 @@ def _frozen(event: Event) -> set[Engine]:
 def numpy_in_export(event: Event) -> set[Engine] | None:
     facts = event.facts
     if facts["target"] == "torch.Tensor.numpy":
-        return {S, E} if facts.get("origin") in ("parameter", "buffer", "constant") else {S, T, E}
+        return {S, E} if facts.get("origin") == "constant" else {S, T, E}
     return {S, T, E} if facts["target"].startswith("numpy.") and facts.get("argument") == "tensor" else None

@@ -140,7 +140,19 @@ class Expressions(Containers):
                         owner = self.expr(node.value)
                     return self.track(id(owner), node.attr.value, known, node)
                 return known
-        return self.get(self.expr(node.value), node.attr.value, node)
+        owner = self.expr(node.value)
+        if type(node.value) is cst.BinaryOperation and isinstance(owner, Tensor):
+            self.hint_operands(node.value)
+        return self.get(owner, node.attr.value, node)
+
+    def hint_operands(self, node: cst.BinaryOperation) -> None:
+        """`(a + b).mean()`: one of them is a tensor, so where nothing more is known of either each may be it."""
+        with self.quietly():
+            operands = [self.expr(node.left), self.expr(node.right)]
+        tensors = [operand for operand in operands if isinstance(operand, Tensor)]
+        if all(tensor.hypothesis is not None and not tensor.hypothesis.confirmed for tensor in tensors):
+            for tensor in tensors:
+                self.hint(tensor)
 
     def get(self, owner: Value, name: str, node: cst.CSTNode) -> Value:
         """`owner.name`."""
