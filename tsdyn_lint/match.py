@@ -24,6 +24,8 @@ DEFAULTS = CompileSettings()
 _SHOWN = 60
 _CALLS = frozenset({"call", "method"})
 _EMPTY = cst.Module([])
+_BRANCH = "GB0170"
+"""Data-dependent branching: what is left of a break at a call that this torch traces."""
 _SPECIAL = re.compile(r"[*?\[]")
 
 
@@ -117,7 +119,7 @@ class Matcher:
                 continue
             later = masked.get(event, ()) if Engine.DYNAMO in hit else ()
             try:
-                yield _renamed(_finding(event, rule, verdict, hit, compiled, later), event, data)
+                yield _for_version(_finding(event, rule, verdict, hit, compiled, later, version), event, data)
             except RecursionError as error:  # too deep a tree for libcst to print
                 yield internal_error(event.module.path, error, f"placing {rule.code}")
 
@@ -146,9 +148,12 @@ class Matcher:
                 yield event, rule, verdict, hit - _mended(event, data)
 
 
-def _renamed(finding: Finding, event: Event, data: TorchData) -> Finding:
+def _for_version(finding: Finding, event: Event, data: TorchData) -> Finding:
     """The finding with the id that this torch gives, where it is not the one that the page was written with."""
-    other = data.renamed(str(event.facts.get("target", ""))) if event.kind in _CALLS and finding.gb else None
+    if event.kind not in _CALLS or not finding.gb:
+        return finding
+    target = str(event.facts.get("target", ""))
+    other = _BRANCH if data.mended(target) else data.renamed(target)
     return replace(finding, gb=(other,)) if other else finding
 
 
@@ -213,6 +218,7 @@ def _finding(
     engines: frozenset[Engine],
     compiled: CompileSettings,
     masked: Iterable[Event],
+    version: tuple[int, int],
 ) -> Finding:
     at: Event | Step = event.asked or event
     start, end = at.piece.span(at.node)
@@ -220,7 +226,7 @@ def _finding(
     return Finding(
         code=rule.code,
         name=rule.name,
-        message=_message(event, rule, verdict, ordered, compiled),
+        message=_message(event, rule, verdict, ordered, compiled, version),
         severity=verdict.severity or _severity(event, rule, engines, compiled),
         filename=str(at.module.path),
         start=start,
@@ -280,8 +286,15 @@ def source_text(node: cst.CSTNode) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3].rstrip() + "..."
 
 
-def _message(event: Event, rule: Rule, verdict: Verdict, engines: tuple[Engine, ...], compiled: CompileSettings) -> str:
-    """One line: what it is, what happens in each capture, what to write instead."""
+def _message(
+    event: Event,
+    rule: Rule,
+    verdict: Verdict,
+    engines: tuple[Engine, ...],
+    compiled: CompileSettings,
+    version: tuple[int, int],
+) -> str:
+    """One line: what it is, what happens in each capture of this torch, what to write instead."""
     facts = {**event.facts, **verdict.facts, "code": source_text(event.node), "function": event.function.name}
     head = rule.message.format_map(_Facts(facts))
     if event.asked is not None:
@@ -290,6 +303,7 @@ def _message(event: Event, rule: Rule, verdict: Verdict, engines: tuple[Engine, 
     effects = [f"{e.value} {_effect(event, rule, verdict, e, compiled)}" for e in told]
     parts = [head, *(["; ".join(effects)] if effects else [])]
     text = ": ".join(parts) if len(parts) > 1 and ":" not in head else " - ".join(parts)
+    text += " (torch {}.{})".format(*version)
     return f"{text}. {rule.advice[:1].upper()}{rule.advice[1:]}" if rule.advice else text
 
 
