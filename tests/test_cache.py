@@ -15,6 +15,7 @@ from conftest import REPOSITORY, Project
 
 from tsdyn_lint.cache import Cache, FileRecord, Record, decode, encode, stamp
 from tsdyn_lint.findings import Confidence, Edit, Engine, Finding, Fix, Location, Related, Severity
+from tsdyn_lint.outline import dependents, outline, summary_of
 
 HELPER = "import torch\n\n\ndef mean(x):\n    print(x)\n    return x\n"
 MODEL = """import torch
@@ -259,3 +260,53 @@ def test_a_finding_survives_the_journey() -> None:
         scope="B.forward",
     )
     assert decode(json.loads(json.dumps(encode(finding)))) == finding
+
+
+def test_an_edit_that_no_other_file_asked_about_judges_one_file(package: Project, judged: list[set[str]]) -> None:
+    check(package)
+    judged.clear()
+    package.write("pkg/helper.py", HELPER + "\n\ndef unused(x):\n    return x.item()\n")
+    check(package)
+    assert judged[0] == {"helper.py"}
+    judged.clear()
+    package.write("pkg/helper.py", "# a comment\n" + package.read("pkg/helper.py"))
+    assert ("helper.py", "TSD301", 6) in check(package)  # found from the model, at its new place
+    assert judged[0] == {"helper.py", "model.py"}
+
+
+@pytest.mark.parametrize(
+    ("imported", "called"),
+    [
+        ("from pkg import mean", "mean(x)"),
+        ("from pkg.again import average", "average(x)"),
+        ("import pkg.helper", "pkg.helper.mean(x)"),
+        ("from pkg import helper as h", "h.mean(x)"),
+        ("from pkg.again import Base", "Base.run(self, x)"),
+    ],
+)
+def test_an_edit_reaches_its_users_by_whatever_name(package: Project, imported: str, called: str) -> None:
+    package.write("pkg/__init__.py", "from .helper import *\n")
+    package.write(
+        "pkg/again.py",
+        "from pkg import mean as average\n\n\nclass Base:\n    def run(self, x):\n        return average(x)\n",
+    )
+    package.write("pkg/model.py", MODEL.replace("from pkg.helper import mean", imported).replace("mean(x)", called))
+    assert ("helper.py", "TSD301", 5) in check(package)
+    package.write("pkg/helper.py", HELPER.replace("print(x)", "x = x * 2"))
+    assert check(package) == []
+    package.write("pkg/helper.py", HELPER.replace("print(x)", "x = x * 2\n    print(x)"))
+    assert ("helper.py", "TSD301", 6) in check(package)
+    package.write("pkg/helper.py", HELPER.replace("def mean", "def other"))
+    assert check(package) == []
+
+
+def test_the_names_of_a_file_and_what_hangs_on_them() -> None:
+    text = "import a as b\nfrom c import d\nX = b.f\n\n\n@d\ndef g(y):\n    return X\n\n\n"
+    text += "if g:\n    class Z: pass\nprint(Z)\n"
+    statements = outline(text)
+    assert statements is not None
+    spans = {name: row[1:] for name, row in summary_of(statements).items()}
+    assert spans == {"b": [1, 1], "d": [2, 2], "X": [3, 3], "g": [6, 8], "Z": [11, 12], "": [13, 13]}
+    assert dependents(statements, frozenset({"X"})) == {"X", "g", "Z", ""}
+    assert dependents(statements, frozenset({"Z"})) == {"Z", ""}
+    assert outline("def (") is None

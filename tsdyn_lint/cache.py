@@ -14,6 +14,7 @@ from typing import Any
 from tsdyn_lint import __version__
 from tsdyn_lint.config import Settings
 from tsdyn_lint.findings import Confidence, Edit, Engine, Finding, Fix, Location, Related, Severity
+from tsdyn_lint.outline import Summary
 from tsdyn_lint.rulebook import rules_folder
 
 FOLDER = ".tsdyn_cache"
@@ -46,18 +47,19 @@ class Stamp:
 
 @dataclass
 class FileRecord:
-    """What is known of one file: its state, the files it was judged by, its classes, and its findings.
+    """What is known of one file: its state, the files that it asked for names, its classes, its findings, its names.
 
     `raw` are findings before suppression and selection, `shown` after, both as JSON has them (`decode` reads them).
     """
 
     stamp: Stamp
     linted: bool = False
-    reads: list[str] = field(default_factory=list)
+    reads: dict[str, list[str]] = field(default_factory=dict)
     defines: list[str] = field(default_factory=list)
     bases: list[str] = field(default_factory=list)
     raw: list[Any] = field(default_factory=list)
     shown: list[Any] = field(default_factory=list)
+    summary: Summary = field(default_factory=dict)
 
 
 def _digest(data: bytes) -> str:
@@ -91,7 +93,7 @@ class Cache:
         files = {
             path: [
                 [one.stamp.size, one.stamp.mtime, one.stamp.digest],
-                *(one.linted, one.reads, one.defines, one.bases, one.raw, one.shown),
+                *(one.linted, one.reads, one.defines, one.bases, one.raw, one.shown, one.summary),
             ]
             for path, one in record.files.items()
         }

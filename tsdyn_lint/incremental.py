@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from tsdyn_lint.cache import Cache, FileRecord, Record, decode, encode, key_of, stamp
 from tsdyn_lint.config import Settings
-from tsdyn_lint.findings import Finding
-from tsdyn_lint.judge import judge, merge
+from tsdyn_lint.findings import Engine, Finding
+from tsdyn_lint.impact import ALL, Impact, difference, moved, names_at
+from tsdyn_lint.judge import Judgement, judge, merge
+from tsdyn_lint.outline import Statement, Summary, outline, summary_of
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.settle import settle
 from tsdyn_lint.source import Library
@@ -33,8 +35,7 @@ class Lint:
 
     def all(self) -> tuple[list[Finding], Record]:
         """Every file judged, and the record of it."""
-        names = [str(path) for path in self.paths]
-        return self._judge(names, Record())
+        return self._judge([str(path) for path in self.paths], Record(), _Edit(Record(), self.library, set()))
 
     def again(self, record: Record) -> tuple[list[Finding], Record | None]:
         """The findings that `all` would give, from the record where that holds; and a new record if that changed."""
@@ -45,13 +46,15 @@ class Lint:
         linted = {path for path, known in record.files.items() if known.linted}
         if not changed and linted == set(names):
             return [decode(row) for name in names for row in record.files[name].shown], None
-        changed |= linted ^ set(names)
-        affected = self._reached(changed | self._relatives(changed, record), record)
+        edit = _Edit(record, self.library, changed | (linted ^ set(names)))
+        affected = edit.reach | self._relatives(changed, record)
+        if Engine.SCRIPT in (self.settings.engines or ()):  # what a class is made with, its users say
+            affected |= {path for path, known in record.files.items() if not changed.isdisjoint(known.reads)}
         if len(affected & set(names)) > _ENOUGH * len(names):
             return self.all()
-        return self._judge([name for name in names if name in affected], record)
+        return self._judge([name for name in names if name in affected], record, edit)
 
-    def _judge(self, names: list[str], record: Record) -> tuple[list[Finding], Record]:
+    def _judge(self, names: list[str], record: Record, edit: _Edit) -> tuple[list[Finding], Record]:
         """Judges the named files and takes the rest from the record, until no finding of the rest is in doubt."""
         wanted = [str(path) for path in self.paths]
         while True:
@@ -60,26 +63,45 @@ class Lint:
             new: dict[str, list[Finding]] = defaultdict(list)
             for finding in result.findings:
                 new[finding.filename].append(finding)
-            old = {name: list(map(decode, record.files[name].raw)) for name in wanted if name not in names}
-            doubted = {
-                path
-                for path, findings in old.items()
-                for finding in findings
-                if finding not in new[path] and any(_came_from(finding, name) for name in names)
-            }
-            if not doubted:
+            old: dict[str, list[Finding]] = {}
+            doubted: dict[str, frozenset[str]] = {}
+            for path in wanted:
+                found = set(map(_verdict, new[path]))
+                for finding in map(decode, record.files[path].raw if path in record.files else ()):
+                    if not edit.stands(finding):
+                        continue  # who reaches that place is judged
+                    if edit.explained(finding) and not any(_came_from(finding, name) for name in names):
+                        old.setdefault(path, []).append(finding)
+                    elif _verdict(finding) not in found:
+                        doubted[path] = doubted.get(path, frozenset()) | edit.names_of(finding)
+            more = set(edit.also(doubted)).intersection(wanted).difference(names) if doubted else set()
+            if not more:
                 break
-            more = {name for name in wanted if doubted & self._read_by(name, record)} | doubted
             names = [name for name in wanted if name in more or name in names]
         raw = {name: merge([*old.get(name, ()), *new[name]]) for name in wanted}
-        reads = {str(path): sorted(map(str, read)) for path, read in result.dependencies.items()}
-        for name in reads.keys() & record.files.keys() - set(names):  # only read this time: its own lookups are older
-            reads[name] = sorted({*reads[name], *record.files[name].reads})
-        fresh = self._record(raw, reads, record, {*record.missing, *map(str, result.missing)})
-        return [decode(row) for name in wanted for row in fresh.files[name].shown], fresh
+        return self._recorded(raw, result, record)
+
+    def _recorded(
+        self, raw: Mapping[str, list[Finding]], result: Judgement, record: Record
+    ) -> tuple[list[Finding], Record]:
+        reads = {
+            str(path): {str(other): set(names) for other, names in files.items()}
+            for path, files in result.dependencies.items()
+        }
+        for name in reads.keys() & record.files.keys():  # what others asked it for before, they need not ask again
+            for other, asked in record.files[name].reads.items():
+                reads[name].setdefault(other, set()).update(asked)
+        summaries = {str(path): one for path, one in result.summaries.items()}
+        fresh = self._record(raw, reads, summaries, record, {*record.missing, *map(str, result.missing)})
+        return [decode(row) for name in raw for row in fresh.files[name].shown], fresh
 
     def _record(
-        self, raw: Mapping[str, list[Finding]], reads: Mapping[str, list[str]], old: Record, missing: Iterable[str]
+        self,
+        raw: Mapping[str, list[Finding]],
+        reads: Mapping[str, Mapping[str, Iterable[str]]],
+        summaries: Mapping[str, Summary],
+        old: Record,
+        missing: Iterable[str],
     ) -> Record:
         files: dict[str, FileRecord] = {}
         todo = list(raw)
@@ -88,9 +110,14 @@ class Lint:
             if path in files:
                 continue
             known = old.files.get(path)
-            state = known.stamp if known and path not in reads and known.stamp.still_holds(path) else stamp(path)
+            holds = known is not None and known.stamp.still_holds(path)
+            state = known.stamp if known and path not in reads and holds else stamp(path)
             files[path] = entry = FileRecord(state, path in raw)
-            entry.reads = reads[path] if path in reads else known.reads if known else []
+            if path in reads:
+                entry.reads = {other: sorted(asked) for other, asked in sorted(reads[path].items())}
+            elif known:
+                entry.reads = known.reads
+            entry.summary = summaries.get(path) or (known.summary if known and holds else {})
             todo += entry.reads
             if path not in raw:
                 continue
@@ -112,31 +139,73 @@ class Lint:
             names |= before ^ set(_classes(source.data)[1] if source else ())
         return {path for path, known in record.files.items() if known.linted and names & set(known.defines)}
 
-    def _reached(self, changed: set[str], record: Record) -> set[str]:
-        """The files that were judged by a changed one, directly or through others, and the changed ones."""
-        readers: dict[str, list[str]] = defaultdict(list)
-        for path, known in record.files.items():
-            for read in known.reads:
-                readers[read].append(path)
-        reached: set[str] = set()
-        todo = list(changed)
-        while todo:
-            path = todo.pop()
-            if path not in reached:
-                reached.add(path)
-                todo += readers[path]
-        return reached
 
-    def _read_by(self, name: str, record: Record) -> set[str]:
-        """All files that one was judged by."""
-        found: set[str] = set()
-        todo = [name]
-        while todo:
-            path = todo.pop()
-            if path not in found:
-                found.add(path)
-                todo += record.files[path].reads if path in record.files else []
-        return found
+class _Edit:
+    """What changed since a record was written, and which files that reaches."""
+
+    def __init__(self, record: Record, library: Library, changed: set[str]) -> None:
+        self._record, self._library = record, library
+        self._now: dict[str, list[Statement] | None] = {}
+        self._impact = Impact({path: known.reads for path, known in record.files.items()}, self._statements)
+        self._unsteady: dict[str, frozenset[str]] = {}
+        """The names of changed files that say something else than before, or say it on other rows."""
+        differing: dict[str, frozenset[str]] = {}
+        for path in changed:
+            statements = self._statements(path)
+            now = None if statements is None else summary_of(statements)
+            before = record.files[path].summary if path in record.files else None
+            differing[path] = difference(before, now)
+            self._unsteady[path] = differing[path] | moved(before, now)
+        shown = self._shown()
+        self.reach = self._impact.spread(
+            {path: names | self._unsteady[path] & shown.get(path, ALL) for path, names in differing.items()}
+        )
+
+    def also(self, names: Mapping[str, frozenset[str]]) -> frozenset[str]:
+        """The files reached when these names count as changed too."""
+        return self._impact.spread(names)
+
+    def stands(self, finding: Finding) -> bool:
+        """Whether a finding of the record is in code that says what it said, on the same rows."""
+        return self._steady(finding.filename, finding.start.row)
+
+    def explained(self, finding: Finding) -> bool:
+        """Whether that holds of the places that it points to as well."""
+        return all(self._steady(one.filename, one.start.row) for one in finding.related)
+
+    def names_of(self, finding: Finding) -> frozenset[str]:
+        known = self._record.files.get(finding.filename)
+        return names_at(known.summary if known else None, finding.start.row)
+
+    def _steady(self, path: str, row: int) -> bool:
+        unsteady = self._unsteady.get(path)
+        if unsteady is None:
+            return True
+        names = names_at(self._record.files[path].summary if path in self._record.files else None, row)
+        return not unsteady >= ALL and not names >= ALL and unsteady.isdisjoint(names)
+
+    def _shown(self) -> dict[str, frozenset[str]]:
+        """The names of changed files that findings of the record, in whatever file, point into."""
+        found: dict[str, frozenset[str]] = dict.fromkeys(self._unsteady, frozenset())
+        for known in self._record.files.values():
+            for finding in map(decode, known.raw):
+                for path, row in _places_of(finding):
+                    if path in found:
+                        summary = self._record.files[path].summary if path in self._record.files else None
+                        found[path] |= names_at(summary, row)
+        return {path: self._unsteady[path] if names >= ALL else names for path, names in found.items()}
+
+    def _statements(self, path: str) -> list[Statement] | None:
+        if path not in self._now:
+            source = self._library.get(path)
+            self._now[path] = None if source is None or source.error else outline(source.text)
+        return self._now[path]
+
+
+def _places_of(finding: Finding) -> Iterator[tuple[str, int]]:
+    yield finding.filename, finding.start.row
+    for one in finding.related:
+        yield one.filename, one.start.row
 
 
 def lint_with(cache: Cache, lint: Lint, asked: Iterable[str]) -> list[Finding]:
@@ -147,6 +216,11 @@ def lint_with(cache: Cache, lint: Lint, asked: Iterable[str]) -> list[Finding]:
     if fresh is not None:
         cache.store(key, fresh)
     return findings
+
+
+def _verdict(finding: Finding) -> tuple[object, ...]:
+    """What a finding says, but for how it was reached."""
+    return finding.code, finding.start, finding.message, finding.engines, finding.confidence, finding.severity
 
 
 def _came_from(finding: Finding, path: str) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tsdyn_lint.config import Settings
 from tsdyn_lint.findings import Engine, Finding, Location
+from tsdyn_lint.outline import Summary
 from tsdyn_lint.problems import internal_error
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.source import Source, check_syntax
@@ -32,11 +33,13 @@ _GARBAGE = 500_000
 
 @dataclass(frozen=True)
 class Judgement:
-    """Findings before suppressions; for each file read, the files looked up from it; where a module was missing."""
+    """Findings before suppressions; for each file read, the files looked up from it and the names they were asked for,
+    and what it binds; where a module was missing."""
 
     findings: list[Finding]
-    dependencies: dict[Path, frozenset[Path]] = field(default_factory=dict)
+    dependencies: dict[Path, dict[Path, set[str]]] = field(default_factory=dict)
     missing: frozenset[Path] = frozenset()
+    summaries: dict[Path, Summary] = field(default_factory=dict)
 
 
 def judge(
@@ -63,19 +66,23 @@ def judge(
     findings += [finding for result in results for finding in result.findings]
     names = named or {str(source.path) for source in sources}
     whole = _joined(results)
-    return Judgement(merge(one for one in findings if one.filename in names), whole.dependencies, whole.missing)
+    return replace(whole, findings=merge(one for one in findings if one.filename in names))
 
 
 def _joined(results: Iterable[Judgement]) -> Judgement:
-    dependencies: dict[Path, frozenset[Path]] = {}
+    dependencies: dict[Path, dict[Path, set[str]]] = {}
+    summaries: dict[Path, Summary] = {}
     missing: set[Path] = set()
     findings: list[Finding] = []
     for result in results:
         findings += result.findings
         missing |= result.missing
         for path, read in result.dependencies.items():
-            dependencies[path] = dependencies.get(path, frozenset()) | read
-    return Judgement(findings, dependencies, frozenset(missing))
+            whole = dependencies.setdefault(path, {})
+            for other, names in read.items():
+                whole.setdefault(other, set()).update(names)
+        summaries.update(result.summaries)
+    return Judgement(findings, dependencies, frozenset(missing), summaries)
 
 
 def plan_chunks(sources: Sequence[Source], jobs: int) -> list[list[Source]]:
@@ -170,7 +177,8 @@ def _judge_chunk(chunk: list[Source], settings: Settings, rulebook: RuleBook, tr
         gc.collect()
     try:
         analysis = analyse(chunk, settings, rulebook, trees)
-        return Judgement(analysis.findings, dict(analysis.dependencies), analysis.missing)
+        read = {path: dict(files) for path, files in analysis.dependencies.items()}
+        return Judgement(analysis.findings, read, analysis.missing, dict(analysis.summaries))
     except Exception as problem:
         if len(chunk) == 1:
             return Judgement([internal_error(chunk[0].path, problem)])

@@ -14,6 +14,7 @@ from tsdyn_lint.findings import Engine, Finding
 from tsdyn_lint.infer.entries import walk
 from tsdyn_lint.infer.settings import compile_settings
 from tsdyn_lint.match import matcher
+from tsdyn_lint.outline import Summary
 from tsdyn_lint.parse import ParseFailure, Tree, unchecked
 from tsdyn_lint.problems import internal_error
 from tsdyn_lint.resolve import Module, Program
@@ -29,15 +30,16 @@ _DEPTH = 6_000
 class Analysis:
     """Findings in any file reached, unsuppressed and unfiltered; which engines were judged and why.
 
-    `dependencies` maps each file that was read to the files looked up from it; `missing` are paths where a module was
-    looked for in vain.
+    `dependencies` maps each file that was read to the files looked up from it, with the names they were asked for;
+    `summaries` say what such files bind; `missing` are paths where a module was looked for in vain.
     """
 
     findings: list[Finding]
     engines: frozenset[Engine]
     engine_reason: str
-    dependencies: Mapping[Path, frozenset[Path]] = field(default_factory=dict)
+    dependencies: Mapping[Path, Mapping[Path, set[str]]] = field(default_factory=dict)
     missing: frozenset[Path] = frozenset()
+    summaries: Mapping[Path, Summary] = field(default_factory=dict)
 
 
 def analyse(
@@ -105,7 +107,9 @@ def _analyse(files: Sequence[Source], settings: Settings, rulebook: RuleBook, tr
     common = program.common()
     trees.clear()
     trees.update(common)
-    return Analysis(findings, engines, "asked for", program.dependencies(), frozenset(program.missing))
+    return Analysis(
+        findings, engines, "asked for", program.dependencies(), frozenset(program.missing), program.summaries()
+    )
 
 
 def _text(path: Path, given: Mapping[Path, Source]) -> str | None:

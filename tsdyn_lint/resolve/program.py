@@ -8,6 +8,7 @@ from pathlib import Path
 
 import libcst as cst
 
+from tsdyn_lint.outline import EVERYTHING, Summary, summary
 from tsdyn_lint.parse import ParseFailure, Tree
 from tsdyn_lint.resolve.symbols import Assigned, Class, Function, Imported, Module, Symbol
 
@@ -46,9 +47,9 @@ class Program:
         self._looked_up: dict[tuple[Module, str], Definition | None] = {}
         self._starred: dict[tuple[str, str], Path | None] = {}
         self._mentioned: dict[tuple[str, str, str], bool] = {}
-        self._asked: set[tuple[Module, Module]] = set()
-        self.read_by: dict[Path, set[Path]] = {}
-        """For each module's file, the files that were looked up from it."""
+        self._noted: set[tuple[Module, Path, str]] = set()
+        self.read_by: dict[Path, dict[Path, set[str]]] = {}
+        """For each module's file, the files that were looked up from it, and the names that they were asked for."""
         self.missing: set[Path] = set()
         """Paths that a module was looked for at in vain: were one there, verdicts could differ."""
 
@@ -107,11 +108,14 @@ class Program:
             self._by_name[key] = self._find(dotted, self.root(asking.path), asking)
         found = self._by_name[key]
         if found is not None and found is not asking:
-            pair = (asking, found)
-            if pair not in self._asked:
-                self._asked.add(pair)
-                self.read_by.setdefault(asking.path, set()).add(found.path)
+            self._asked(asking, found.path)
         return found
+
+    def _asked(self, asking: Module, path: Path, name: str = "") -> None:
+        note = (asking, path, name)
+        if note not in self._noted:
+            self._noted.add(note)
+            self.read_by.setdefault(asking.path, {}).setdefault(path, set()).add(name)
 
     def _find(self, dotted: str, root: Path, asking: Module) -> Module | None:
         path = self._locate(dotted, root, asking)
@@ -149,16 +153,27 @@ class Program:
             return (top, folder / f"{head}.py")
         return (folder / relative.with_suffix(".py"), folder / relative / "__init__.py")
 
-    def dependencies(self) -> dict[Path, frozenset[Path]]:
-        """For each file that was read, the other files that were looked up from it."""
-        return {path: frozenset(self.read_by.get(path, ())) - {path} for path in self._by_path}
+    def dependencies(self) -> dict[Path, dict[Path, set[str]]]:
+        """For each file that was read, the other files that were looked up from it, and what they were asked for."""
+        return {
+            path: {other: names for other, names in self.read_by.get(path, {}).items() if other != path}
+            for path in self._by_path
+        }
+
+    def summaries(self) -> dict[Path, Summary]:
+        """What the files that were read bind at their module level, as far as `ast` can tell."""
+        return {
+            path: summary(module.tree.syntax, module.tree.lines)
+            for path, module in self._by_path.items()
+            if isinstance(module, Module) and module.tree.syntax is not None
+        }
 
     def common(self) -> dict[Path, Tree]:
         """The trees of files that were read for others, or from several folders: the next files will ask for them."""
         linted = {module.path for module in self.linted}
         folders: dict[Path, set[Path]] = {}
         for reader, read in self.read_by.items():
-            for path in read & linted:
+            for path in read.keys() & linted:
                 folders.setdefault(path, set()).add(reader.parent)
         return {
             path: module.tree
@@ -189,6 +204,7 @@ class Program:
         for star in module.stars:
             other = self.module(star, module) if self._mentions(star, name, module) else None
             if other is not None:
+                self._asked(module, other.path, name)
                 found = self.lookup(other, name, seen)
                 if found is not None:
                     return found
@@ -204,9 +220,9 @@ class Program:
         path = self._starred[key]
         if path is None:
             return False
+        self._asked(asking, path, name)
         asked = (*key, name)
         if asked not in self._mentioned:
-            self.read_by.setdefault(asking.path, set()).add(path)
             self._mentioned[asked] = _may_export(self._read(path) or "", name)
         return self._mentioned[asked]
 
@@ -219,10 +235,14 @@ class Program:
                 continue
             found: Definition = module
             for part in parts[cut:]:
+                if isinstance(found, Module):
+                    self._asked(asking, found.path, part)
                 member = self.member(found, part, _seen)
                 if member is None:
                     return dotted
                 found = member
+            if isinstance(found, Module):  # whatever is asked of it later
+                self._asked(asking, found.path, EVERYTHING)
             return found
         return dotted
 
@@ -236,6 +256,7 @@ class Program:
             if owner.is_package and name not in owner.symbols:
                 inner = self.module(f"{owner.name}.{name}", owner)
                 if inner is not None:
+                    self._asked(owner, inner.path, EVERYTHING)
                     return inner
             return self.lookup(owner, name, _seen)
         if isinstance(owner, Class):

@@ -1,0 +1,105 @@
+"""A file's text -> its statements of the module level: what each binds, mentions and says. `ast` alone, no libcst."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+
+EVERYTHING = "*"
+"""Stands for all names of a file: what `from m import *` binds, what a module that is handed on may be asked for."""
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+Summary = dict[str, list[str | int]]
+"""Each name of a file with the digest of the statements that bind it, their first row and their last one."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of the module level, rows counted from 1."""
+
+    names: frozenset[str]
+    first: int
+    last: int
+    text: str
+
+    @cached_property
+    def mentions(self) -> frozenset[str]:
+        return frozenset(_IDENTIFIER.findall(self.text))
+
+
+def outline(text: str) -> list[Statement] | None:
+    """The statements of a text; None where this Python cannot parse it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return list(_statements(tree.body, _LINE.findall(text)))
+
+
+def summary(syntax: ast.Module, lines: Sequence[str]) -> Summary:
+    """What is kept of a parsed file, to tell later which of its names an edit changes."""
+    return summary_of(_statements(syntax.body, lines))
+
+
+def summary_of(statements: Iterable[Statement]) -> Summary:
+    by_name: dict[str, list[Statement]] = defaultdict(list)
+    for statement in statements:
+        for name in statement.names:
+            by_name[name].append(statement)
+    return {
+        name: [blake2b("".join(s.text for s in own).encode(), digest_size=8).hexdigest(), own[0].first, own[-1].last]
+        for name, own in by_name.items()
+    }
+
+
+def dependents(statements: Iterable[Statement], names: frozenset[str]) -> frozenset[str]:
+    """The names, and those bound by statements that mention them, directly or through others."""
+    waiting = list(statements)
+    found = set(names)
+    while True:
+        hit = [statement for statement in waiting if not found.isdisjoint(statement.mentions)]
+        if not hit:
+            return frozenset(found)
+        waiting = [statement for statement in waiting if found.isdisjoint(statement.mentions)]
+        found.update(name for statement in hit for name in statement.names)
+
+
+def _statements(body: Iterable[ast.stmt], lines: Sequence[str]) -> Iterator[Statement]:
+    for node in body:
+        first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
+        last = node.end_lineno or node.lineno
+        yield Statement(frozenset(_bound([node])), first, last, "".join(lines[first - 1 : last]))
+
+
+def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The module-level names that statements bind; the empty one where they bind none."""
+    any_name = False
+    for name in _names(nodes):
+        any_name = True
+        yield name
+    if not any_name:
+        yield ""
+
+
+def _names(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.Import):
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, ast.Name):
+            if isinstance(node.ctx, (ast.Store, ast.Del)):
+                yield node.id
+        else:
+            yield from _names(ast.iter_child_nodes(node))
