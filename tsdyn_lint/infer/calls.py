@@ -60,7 +60,7 @@ class Calls(Recall):
         self._memo.clear()
 
     def call(self, node: cst.Call) -> Value:
-        if isinstance(node.func, cst.Name) and node.func.value == "super" and self.frame.env.find("super") is None:
+        if type(node.func) is cst.Name and node.func.value == "super" and self.frame.env.find("super") is None:
             return self.super_of(node)
         func = self.expr(node.func)
         return self.invoke(func, self.arguments(node), node)
@@ -160,27 +160,9 @@ class Calls(Recall):
                 result = self.call_function(wrapper, args, node)
                 if function in self._entered:
                     return result
-        names = function.decorator_names
-        engines = self.frame.engines
-        muted = 0
-        if any(n.startswith(contexts.DISABLERS) for n in names):
-            if node is not None:
-                self.emit("call", node, None, target="torch.compiler.<disabled>", function=function.qualname)
-            engines = engines - _DYNAMO
-        if "torch.library.custom_op" in names and node is not None:
-            if not any(f"{function.name}.register_fake" in line for line in function.module.tree.lines):
-                self.emit("call", node, None, target="torch.library.<custom op without fake>", function=function.name)
-            engines = engines & frozenset({Engine.SCRIPT})
-        if names & {
-            "torch.jit.script",
-            "torch.jit.script_if_tracing",
-            "torch.jit._overload_method",
-            "numba.jit",
-            "numba.njit",
-        }:
-            muted = 1
-        if "torch.compiler.allow_in_graph" in names or "torch._dynamo.allow_in_graph" in names:
-            muted = 1
+        engines, muted = self.frame.engines, 0
+        if function.decorators:
+            engines, muted = self.marked(function, node)
         if not engines:
             return UNKNOWN
         memo_key = (
@@ -218,6 +200,30 @@ class Calls(Recall):
         self._memo[memo_key] = (self.frame.confidence, result)
         return result
 
+    def marked(self, function: Function, node: cst.CSTNode | None) -> tuple[frozenset[Engine], int]:
+        """The captures that decorators of torch let into the function, and 1 where its body is not looked at."""
+        names = function.decorator_names
+        engines, muted = self.frame.engines, 0
+        if any(n.startswith(contexts.DISABLERS) for n in names):
+            if node is not None:
+                self.emit("call", node, None, target="torch.compiler.<disabled>", function=function.qualname)
+            engines = engines - _DYNAMO
+        if "torch.library.custom_op" in names and node is not None:
+            if not any(f"{function.name}.register_fake" in line for line in function.module.tree.lines):
+                self.emit("call", node, None, target="torch.library.<custom op without fake>", function=function.name)
+            engines = engines & frozenset({Engine.SCRIPT})
+        if names & {
+            "torch.jit.script",
+            "torch.jit.script_if_tracing",
+            "torch.jit._overload_method",
+            "numba.jit",
+            "numba.njit",
+        }:
+            muted = 1
+        if "torch.compiler.allow_in_graph" in names or "torch._dynamo.allow_in_graph" in names:
+            muted = 1
+        return engines, muted
+
     def decorated(self, function: Function) -> Func | None:
         """The function that decorators of the program put in the place of this one; None where none does."""
         if function in self._decorated:
@@ -227,9 +233,9 @@ class Calls(Recall):
         level = Frame(function, function.header_piece, Env(function.module))
         with self.inside(level), self.quietly():
             for decorator in reversed(function.decorators):
-                named = self.expr(decorator.func if isinstance(decorator, cst.Call) else decorator)
+                named = self.expr(decorator.func if type(decorator) is cst.Call else decorator)
                 if isinstance(named, Func) and _wraps(named.function):
-                    applied = self.expr(decorator) if isinstance(decorator, cst.Call) else named
+                    applied = self.expr(decorator) if type(decorator) is cst.Call else named
                     value = self.invoke(applied, Args([value]), decorator)
         found = value if isinstance(value, Func) and not value.bare else None
         self._decorated[function] = found
@@ -254,7 +260,7 @@ class Calls(Recall):
             self.bind_parameters(func, args, env)
             if args.pos and function.cls is not None and not function.is_static:
                 frame.self_value = args.pos[0]
-            if isinstance(function.node, cst.Lambda):
+            if type(function.node) is cst.Lambda:
                 return self.expr(function.node.body)
             alive = self.block(body)
             if frame.yields:
@@ -291,7 +297,7 @@ class Calls(Recall):
             used.add(name)
             env.vars[name] = self.parameter(parameter, args.kw.get(name), func, args)
         star = parameters.star_arg
-        if isinstance(star, cst.Param):
+        if type(star) is cst.Param:
             extra = args.pos[len(positional) :]
             if args.rest is not None:
                 env.vars[star.name.value] = Seq("tuple", None, either([*extra, args.rest]))
@@ -306,7 +312,7 @@ class Calls(Recall):
     def starred(self, parameter: cst.Param, value: Value, func: Func) -> Value | None:
         """What a parameter gets from `*args` of unknown length: nothing that contradicts its default or annotation."""
         if parameter.default is not None and not (
-            isinstance(parameter.default, cst.Name) and parameter.default.value == "None"
+            type(parameter.default) is cst.Name and parameter.default.value == "None"
         ):
             return None
         known: Value = UNKNOWN
@@ -376,9 +382,9 @@ def _wraps(decorator: Function) -> bool:
     todo = [(node, frozenset[str](), _parameter_names(decorator.node)) for node in decorator.body[0]]
     while todo:
         node, outer, own = todo.pop()
-        if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value in outer:
+        if type(node) is cst.Call and type(node.func) is cst.Name and node.func.value in outer:
             return True
-        if isinstance(node, cst.FunctionDef):
+        if type(node) is cst.FunctionDef:
             outer, own = outer | own, _parameter_names(node)
         todo += [(child, outer, own) for child in node.children]
     return False

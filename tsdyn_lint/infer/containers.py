@@ -43,7 +43,7 @@ class Containers(Operators):
         rest: list[Value] = []
         for part in node.elements:
             value = self.expr(part.value)
-            if isinstance(part, cst.StarredElement):
+            if type(part) is cst.StarredElement:
                 if isinstance(value, Seq) and value.items is not None and items is not None:
                     items += value.items
                 else:
@@ -217,9 +217,9 @@ class Containers(Operators):
         return Seq("tuple", parts, UNKNOWN, src=sources(*parts))
 
     def index_part(self, part: cst.BaseSlice) -> Value:
-        if isinstance(part, cst.Index):
+        if type(part) is cst.Index:
             return self.expr(part.value)
-        if isinstance(part, cst.Slice):
+        if type(part) is cst.Slice:
             bounds = tuple(NOTHING if b is None else self.expr(b) for b in (part.lower, part.upper, part.step))
             return SliceValue(bounds, sources(*bounds))
         return UNKNOWN

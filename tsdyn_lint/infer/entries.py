@@ -121,7 +121,7 @@ class Walk(LibraryCalls):
         mode, so where a file has such models a test of it rules its branch out unless somebody trains them.
         """
         evaluated = any(
-            self.program.class_member(cls, "from_pretrained") is not None
+            self.program.has_member(cls, "from_pretrained")
             or any(base.endswith(".PreTrainedModel") for base in self.program.outside_bases(cls))
             for cls in module.classes
         )

@@ -39,6 +39,7 @@ from tsdyn_lint.infer.values import (
     join,
     sources,
 )
+from tsdyn_lint.infer.walk import BUDGET, OutOfBudget
 from tsdyn_lint.resolve import Function
 
 _BUILTIN_CONSTANTS = {"True": TRUE, "False": FALSE, "None": NOTHING, "__debug__": TRUE}
@@ -55,7 +56,9 @@ class Expressions(Containers):
     """`expr` evaluates; calls are in the classes that build on this one."""
 
     def expr(self, node: cst.CSTNode) -> Value:
-        self.tick()
+        self.steps += 1  # as `tick`, of which a call costs as much as many an expression
+        if self.steps > BUDGET:
+            raise OutOfBudget
         handler = _HANDLERS.get(type(node))
         return UNKNOWN if handler is None else handler(self, node)
 
@@ -273,7 +276,7 @@ class Expressions(Containers):
 
     def yielded(self, node: cst.Yield) -> Value:
         value = node.value
-        if isinstance(value, cst.From):
+        if type(value) is cst.From:
             self.frame.yields.append(self.iterate(self.expr(value.item), node, "loop"))
         else:
             self.frame.yields.append(NOTHING if value is None else self.expr(value))

@@ -84,11 +84,11 @@ class Operators(Refinement):
         With `form` "value" only the parts are tested.
         """
         asserts = form == "assert"
-        if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not) and form != "value":
+        if type(node) is cst.UnaryOperation and type(node.operator) is cst.Not and form != "value":
             inner = self.expr(node.expression)
             return self.negated(inner, node, form if asserts else "not", **{**facts, "plain": False})
-        if isinstance(node, cst.BooleanOperation):
-            conjunction = isinstance(node.operator, cst.And)
+        if type(node) is cst.BooleanOperation:
+            conjunction = type(node.operator) is cst.And
             if not conjunction and isinstance(node.right, (cst.Dict, cst.List, cst.Tuple)):
                 return self.or_default(node)
             if asserts:

@@ -26,25 +26,25 @@ class Refinement(Core):
 
     def refine(self, test: cst.BaseExpression, truth: bool) -> None:
         """Narrow what a test says about names and attribute paths, given that it came out as `truth`."""
-        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        if type(test) is cst.UnaryOperation and type(test.operator) is cst.Not:
             self.refine(test.expression, not truth)
-        elif isinstance(test, cst.BooleanOperation):
-            conjunction = isinstance(test.operator, cst.And)
+        elif type(test) is cst.BooleanOperation:
+            conjunction = type(test.operator) is cst.And
             if conjunction == truth:
                 self.refine(test.left, truth)
                 self.refine(test.right, truth)
-        elif isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+        elif type(test) is cst.Comparison and len(test.comparisons) == 1:
             part = test.comparisons[0]
-            if isinstance(part.comparator, cst.Name) and part.comparator.value == "None":
+            if type(part.comparator) is cst.Name and part.comparator.value == "None":
                 kind = type(part.operator).__name__
                 if kind in ("Is", "Equal"):
                     self.narrow(test.left, lambda v: is_none(v) is not (not truth))
                 elif kind in ("IsNot", "NotEqual"):
                     self.narrow(test.left, lambda v: is_none(v) is not truth)
         elif (
-            isinstance(test, cst.Call)
+            type(test) is cst.Call
             and len(test.args) == 2
-            and isinstance(test.func, cst.Name)
+            and type(test.func) is cst.Name
             and test.func.value == "isinstance"
         ):
             with self.quietly():
@@ -54,7 +54,7 @@ class Refinement(Core):
                 lambda v: self.is_instance(v, wanted) is not (not truth),
                 self.instance_of(wanted) if truth else None,
             )
-        elif isinstance(test, cst.Call) and len(test.args) == 1:
+        elif type(test) is cst.Call and len(test.args) == 1:
             with self.quietly():
                 called = self.expr(test.func)
             if isinstance(called, Outside) and called.dotted in ("torch.is_tensor", "torch.overrides.is_tensor_like"):
@@ -63,14 +63,14 @@ class Refinement(Core):
                     lambda v: (isinstance(v, Tensor) or isinstance(v, Unknown) and None) is not (not truth),
                     Tensor() if truth else None,
                 )
-        elif isinstance(test, (cst.Name, cst.Attribute)):
+        elif type(test) in (cst.Name, cst.Attribute):
             self.narrow(test, lambda v: self.truth(v)[0] is not (not truth))
 
     def narrow(self, node: cst.BaseExpression, keep: Callable[[Value], object], instead: Value | None = None) -> None:
         path = path_of(node)
         if not path:
             return
-        if isinstance(node, cst.NamedExpr):
+        if type(node) is cst.NamedExpr:
             return
         with self.quietly():
             value = self.expr(node)

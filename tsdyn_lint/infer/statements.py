@@ -66,19 +66,19 @@ class Statements(Expressions):
     def assign(self, node: cst.Assign) -> bool:
         before = {}
         if self.tracked:
-            attributes = [t.target.attr.value for t in node.targets if isinstance(t.target, cst.Attribute)]
+            attributes = [t.target.attr.value for t in node.targets if type(t.target) is cst.Attribute]
             before = {name: self.reads_of(name) for name in attributes}
         value = self.expr(node.value)
         for target in node.targets:
             if _moved(node.value, target.target):
                 continue
             updates = False
-            if self.tracked and isinstance(target.target, cst.Attribute):
+            if self.tracked and type(target.target) is cst.Attribute:
                 name = target.target.attr.value
                 updates = self.only_updates(name, before.get(name, set()))
             self.bind(target.target, value)
             self.note_rebuilt(target.target, not updates)
-            if self.tracked and isinstance(target.target, cst.Attribute):
+            if self.tracked and type(target.target) is cst.Attribute:
                 write = self.events.get(("write", "", id(target.target), 0))
                 if write is not None:
                     write.facts["read_before"] = updates or bool(before[target.target.attr.value])
@@ -87,7 +87,7 @@ class Statements(Expressions):
     def note_rebuilt(self, target: cst.CSTNode, afresh: bool) -> None:
         """Whether an attribute now holds something made in this call alone."""
         path = path_of(target)
-        if "." not in path or not isinstance(target, cst.Attribute):
+        if "." not in path or type(target) is not cst.Attribute:
             return
         (self.frame.rebuilt.add if afresh else self.frame.rebuilt.discard)(path)
         if afresh and not self.weak and self.tracked:
@@ -122,20 +122,14 @@ class Statements(Expressions):
 
     def augmented(self, node: cst.AugAssign) -> bool:
         target = node.target
-        name = (
-            target.attr.value
-            if isinstance(target, cst.Attribute)
-            else target.value
-            if isinstance(target, cst.Name)
-            else ""
-        )
+        name = target.attr.value if type(target) is cst.Attribute else target.value if type(target) is cst.Name else ""
         read_before = self.reads_of(name)
         before = self.expr(target)
         self.only_updates(name, read_before)
         self.note_rebuilt(target, False)
         value = self.expr(node.value)
         operator = type(node.operator).__name__.replace("Assign", "")
-        if isinstance(target, cst.Subscript) and self.tensor(self.expr(target.value)) is not None:
+        if type(target) is cst.Subscript and self.tensor(self.expr(target.value)) is not None:
             # x[mask] += 1 reads through the mask as well: `before` has said so
             held = self.tensor(before)
             if held is not None and held.data_sized:
@@ -163,10 +157,10 @@ class Statements(Expressions):
     def delete(self, node: cst.Del) -> bool:
         targets = node.target.elements if isinstance(node.target, (cst.Tuple, cst.List)) else [node.target]
         for item in targets:
-            target = item.value if isinstance(item, cst.Element) else item
-            if isinstance(target, cst.Name):
+            target = item.value if type(item) is cst.Element else item
+            if type(target) is cst.Name:
                 self.frame.env.vars.pop(target.value, None)
-            elif isinstance(target, cst.Subscript):
+            elif type(target) is cst.Subscript:
                 owner = self.expr(target.value)
                 if isinstance(owner, (Seq, Mapping)):
                     self.mutate(owner, "delete", node, [])
@@ -243,7 +237,7 @@ class Statements(Expressions):
     # --- binding
 
     def bind(self, target: cst.CSTNode, value: Value, augmented: bool = False) -> None:
-        if isinstance(target, cst.Name):
+        if type(target) is cst.Name:
             name = target.value
             env = self.frame.env
             if name in env.globals_:
@@ -263,18 +257,18 @@ class Statements(Expressions):
                 env.vars.pop(name, None)
             else:
                 env.assign(name, value)
-        elif isinstance(target, cst.Attribute):
+        elif type(target) is cst.Attribute:
             self.bind_attribute(target, value, augmented)
-        elif isinstance(target, cst.Subscript):
+        elif type(target) is cst.Subscript:
             self.bind_item(target, value)
         elif isinstance(target, (cst.Tuple, cst.List)):
             self.unpack(target.elements, value, target)
-        elif isinstance(target, cst.StarredElement):
+        elif type(target) is cst.StarredElement:
             self.bind(target.value, Seq("list", None, UNKNOWN))
 
     def unpack(self, elements: Sequence[cst.BaseElement], value: Value, node: cst.CSTNode) -> None:
         count = len(elements)
-        star = next((i for i, e in enumerate(elements) if isinstance(e, cst.StarredElement)), None)
+        star = next((i for i, e in enumerate(elements) if type(e) is cst.StarredElement), None)
         parts: list[Value] | None = None
         for option in options(value):
             if isinstance(option, Seq) and option.items is not None:
@@ -291,7 +285,7 @@ class Statements(Expressions):
         for element_node, part in zip(elements, parts, strict=False):
             self.bind(
                 element_node.value
-                if star is None or not isinstance(element_node, cst.StarredElement)
+                if star is None or type(element_node) is not cst.StarredElement
                 else element_node.value,
                 part,
             )
@@ -400,7 +394,7 @@ class Statements(Expressions):
     def otherwise(self, node: cst.Else | cst.If | None) -> bool:
         if node is None:
             return True
-        return self.if_(node) if isinstance(node, cst.If) else self.suite(node.body)
+        return self.if_(node) if type(node) is cst.If else self.suite(node.body)
 
     def branch(self, value: Value, test: cst.BaseExpression, then: Any, other: Any) -> bool:
         """Walk both sides of a test as far as its value allows, and join what they leave."""
@@ -579,7 +573,7 @@ class Statements(Expressions):
             middle = joined([before, frame.env.vars]) or before
             for handler in node.handlers:
                 frame.env.vars = dict(middle)
-                if handler.name is not None and isinstance(handler.name.name, cst.Name):
+                if handler.name is not None and type(handler.name.name) is cst.Name:
                     frame.env.vars[handler.name.name.value] = UNKNOWN
                 with self.under(POSSIBLE, block="try", weak=True):
                     if self.suite(handler.body):
@@ -650,7 +644,7 @@ def _moved(value: cst.BaseExpression, target: cst.CSTNode) -> bool:
     path = path_of(target) if type(target) is cst.Attribute else ""
     if not path:
         return False
-    while isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value in _MOVES:
+    while type(value) is cst.Call and type(value.func) is cst.Attribute and value.func.attr.value in _MOVES:
         value = value.func.value
     return path_of(value) == path
 
@@ -684,8 +678,8 @@ def _stateful(value: Value) -> Value:
 
 def _only_raises(suite: cst.BaseSuite) -> bool:
     return all(
-        isinstance(s, cst.SimpleStatementLine) and all(isinstance(x, cst.Raise) for x in s.body) for s in suite.body
-    ) or (isinstance(suite, cst.SimpleStatementSuite) and all(isinstance(x, cst.Raise) for x in suite.body))
+        type(s) is cst.SimpleStatementLine and all(type(x) is cst.Raise for x in s.body) for s in suite.body
+    ) or (type(suite) is cst.SimpleStatementSuite and all(type(x) is cst.Raise for x in suite.body))
 
 
 def _sure(iterable: Value) -> bool:
@@ -707,9 +701,7 @@ def _layers(iterable: Value) -> bool:
 
 
 def _imports_inside(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.SimpleStatementLine) and any(
-        isinstance(s, (cst.Import, cst.ImportFrom)) for s in node.body
-    )
+    return type(node) is cst.SimpleStatementLine and any(isinstance(s, (cst.Import, cst.ImportFrom)) for s in node.body)
 
 
 def _captured(pattern: cst.CSTNode) -> list[str]:

@@ -385,18 +385,18 @@ def hashable(value: object) -> bool:
 
 def key(value: Value, depth: int = 3) -> Hashable:
     """What a call's result may depend on: calls with equal keys are walked once."""
-    if isinstance(value, Const):
+    if type(value) is Const:
         if not hashable(value.value):
             return id(value)
         return ("c", type(value.value), value.value, value.soft, value.src)
-    if isinstance(value, Tensor):
+    if type(value) is Tensor:
         made = (value.origin, value.literal, value.numpy, value.data_sized)
         return ("t", value.dtype, value.rank, made, value.hypothesis, value.src)
-    if isinstance(value, Scalar):
+    if type(value) is Scalar:
         return ("s", value.type, value.origin, value.src)
-    if isinstance(value, Unknown):
+    if type(value) is Unknown:
         return ("?", value.src)
-    if isinstance(value, Seq):
+    if type(value) is Seq:
         if depth == 0:
             return ("q", value.kind)
         inner = (
@@ -405,19 +405,19 @@ def key(value: Value, depth: int = 3) -> Hashable:
             else key(value.elem, depth - 1)
         )
         return ("q", value.kind, value.owner, value.items is None, inner, value.src)
-    if isinstance(value, Mapping):
+    if type(value) is Mapping:
         if depth == 0:
             return ("m",)
         pairs = tuple((k, key(v, depth - 1)) for k, v in list(value.items.items())[:20])
         return ("m", pairs, None if value.rest is None else key(value.rest, depth - 1))
-    if isinstance(value, Either):
+    if type(value) is Either:
         return ("e", *(key(v, depth) for v in value.options))
-    if isinstance(value, Outside):
+    if type(value) is Outside:
         return ("o", value.dotted)
-    if isinstance(value, ClassRef):
+    if type(value) is ClassRef:
         return ("k", id(value.cls))
-    if isinstance(value, Func):
+    if type(value) is Func:
         return ("f", id(value.function), id(value.self), id(value.env), value.bare)
-    if isinstance(value, Instance) and value.cls is None and not value.attrs:
+    if type(value) is Instance and value.cls is None and not value.attrs:
         return ("i", value.outside)
     return id(value)

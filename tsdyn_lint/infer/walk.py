@@ -36,7 +36,7 @@ from tsdyn_lint.infer.values import (
 from tsdyn_lint.resolve import Assigned, Class, Function, Module, Program
 from tsdyn_lint.torchdata.load import TorchData
 
-_BUDGET = 400_000
+BUDGET = 400_000
 """Expressions and statements walked from one entry point before it is given up."""
 
 
@@ -273,7 +273,7 @@ class Core:
 
     def tick(self) -> None:
         self.steps += 1
-        if self.steps > _BUDGET:
+        if self.steps > BUDGET:
             raise OutOfBudget
 
     # --- truth
@@ -301,8 +301,8 @@ class Core:
         if isinstance(value, Instance):
             if (
                 value.cls is not None
-                and self.program.class_member(value.cls, "__len__") is None
-                and self.program.class_member(value.cls, "__bool__") is None
+                and not self.program.has_member(value.cls, "__len__")
+                and not self.program.has_member(value.cls, "__bool__")
             ):
                 return True, True
             return None, False

@@ -309,6 +309,11 @@ class Program:
                         return table[name]
         return None
 
+    def has_member(self, cls: Class, name: str) -> bool:
+        """Whether the class hierarchy has a member of that name; asking parses none."""
+        owners = (owner for owner in self.mro(cls) if isinstance(owner, Class))
+        return any(name in table for owner in owners for table in (owner.methods, owner.assigned, owner.classes))
+
     def is_nn_module(self, cls: Class) -> bool:
         """Whether the class descends from `torch.nn.Module`, as far as its bases can be read or guessed by name."""
         for base in self.mro(cls):
