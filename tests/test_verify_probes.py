@@ -249,7 +249,8 @@ def test_a_slow_model_is_called_less_often_but_with_inputs_of_each_kind() -> Non
     calls = tuple(Call((), {}, str(number), kind) for number, kind in enumerate(kinds))
     assert affordable(calls, 0.01) == calls
     assert [call.label for call in affordable(calls, 1.9)] == ["0", "1", "2", "4"]
-    assert [call.label for call in affordable(calls, 100.0)] == ["0", "2", "4"]
+    assert [call.label for call in affordable(calls, 7.0)] == ["0", "2", "4"]
+    assert affordable(calls, 100.0) == ()
 
 
 def test_changed_inputs_are_made_when_they_are_used() -> None:

@@ -47,13 +47,16 @@ class Agreement:
         self,
         captured: Callable[..., Any],
         refusal: Callable[[Exception, Call], bool],
-        first: Result | None = None,
     ) -> tuple[Answer, ...]:
-        """One `Answer` a call. `refusal` says whether an exception is a guard's, not a failure.
+        """One `Answer` a call. `refusal` says whether an exception is a guard's, not a failure."""
+        return self._answers(run(captured, self.calls), refusal)
 
-        `first` is the result of the first call, where making the capture was that call.
-        """
-        given = run(captured, self.calls) if first is None else [first, *run(captured, self.calls, 1)]
+    def repeated(self, captured: Callable[..., Any], first: Result) -> tuple[Answer, ...]:
+        """Of the example and its repetition alone, for a capture that was made by the first of these calls."""
+        same = [call for call in self.calls if call.kind in ("example", "again")]
+        return self._answers([first, *run(captured, same, 1)], never)
+
+    def _answers(self, given: Sequence[Result], refusal: Callable[[Exception, Call], bool]) -> tuple[Answer, ...]:
         answers = self._compare(self.eager, given, refusal)
         if any(a.outcome == "differs" for a in answers):
             if self._ahead is None:
@@ -70,7 +73,7 @@ class Agreement:
     ) -> tuple[Answer, ...]:
         return tuple(
             answer(call, want, got, call.label in self.noise, refusal)
-            for call, want, got in zip(self.calls, eager, given, strict=True)
+            for call, want, got in zip(self.calls, eager, given, strict=False)  # `given` may be the first of them
         )
 
 

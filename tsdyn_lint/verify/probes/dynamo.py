@@ -11,7 +11,7 @@ import torch
 import torch._dynamo
 
 from tsdyn_lint.verify.observe import Answer, Break, Dynamo, Graph, Site
-from tsdyn_lint.verify.probes.agreement import Agreement, Result, detached, never
+from tsdyn_lint.verify.probes.agreement import Result, agreement, detached
 from tsdyn_lint.verify.probes.available import lacking
 from tsdyn_lint.verify.probes.places import Project, fault, frames_in
 from tsdyn_lint.verify.probes.subject import Subject, invoke
@@ -88,8 +88,7 @@ def probe(subject: Subject) -> Dynamo:
     """Breaks of the example call; whether its answers are eager's; which switches lift which break."""
     if missing := lacking("dynamo"):
         return Dynamo(False, unavailable=missing)
-    alone = Subject(subject.make, subject.example, subject.project, reset=subject.reset)
-    eager = Agreement(alone)
+    eager = agreement(subject)
     answers: tuple[Answer, ...] = ()
     graphs = Graphs(subject.project)
     with clean():
@@ -97,7 +96,7 @@ def probe(subject: Subject) -> Dynamo:
         captured = tuple(graphs.captured)
         error = None if first[0] else fault(first[1], subject.project)
         if error is None:
-            answers = eager.answers(compiled, never, first)
+            answers = eager.repeated(compiled, first)
     breaks = distinct(tap.breaks, subject.project)
     lifted = {name: _lifted(subject, breaks, config) for name, config in SWITCHES.items()} if breaks else {}
     return Dynamo(

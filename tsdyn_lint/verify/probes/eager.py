@@ -15,7 +15,7 @@ from tsdyn_lint.verify.probes.places import fault
 from tsdyn_lint.verify.probes.subject import Call, Subject, invoke
 
 PATIENCE, FEWEST = 8.0, 3
-"""Seconds that the other calls of a target may take in eager, and how many are made of one that is slower yet."""
+"""Seconds that the other calls of a target may take in eager, and how many are made though: none if one takes that."""
 DTYPES = {
     torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64",
     torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "b8",
@@ -41,7 +41,7 @@ def probe(subject: Subject) -> Eager:
 
 def affordable(calls: Sequence[Call], seconds: float) -> tuple[Call, ...]:
     """As many of the calls as take `PATIENCE` together, the first of each kind before the others; in their order."""
-    room = max(FEWEST, int(PATIENCE / max(seconds, 1e-6)))
+    room = max(FEWEST, int(PATIENCE / max(seconds, 1e-6))) if seconds < PATIENCE else 0
     first = {call.kind: index for index, call in reversed(list(enumerate(calls)))}
     kept = sorted(range(len(calls)), key=lambda index: (index not in first.values(), index))[:room]
     return tuple(calls[index] for index in sorted(kept))
