@@ -108,7 +108,9 @@ def _torch_class(body: Body, node: cst.Call, dotted: str, args: list[V], keyword
         if tail in body.data.modules or "modules" in head:
             return body.fail("module-in-forward", node, name=tail)
         return UNKNOWN
-    if head == "torch" and tail not in ("device", "Size", "jit"):
+    if head == "torch" and body.data.has_operator(tail):  # a class that an operator stands for, such as `torch.Size`
+        return check_operator(body, node, f"aten::{tail}", dotted, args, keywords) if complete else UNKNOWN
+    if head == "torch":
         if tail in (
             "finfo",
             "iinfo",
@@ -120,8 +122,6 @@ def _torch_class(body: Body, node: cst.Call, dotted: str, args: list[V], keyword
             "compile",
         ):
             return body.fail("uncompilable-function", node, name=dotted, why=f"Unknown builtin op: aten::{tail}")
-    if tail == "Size" and head == "torch":
-        return body.fail("uncompilable-function", node, name=dotted, why="torch.Size is no TorchScript type")
     if dotted.startswith(("torch.distributions.", "torch.optim.")):
         return body.fail("uncompilable-function", node, name=dotted, why="a Python object")
     return UNKNOWN
