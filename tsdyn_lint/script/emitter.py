@@ -138,24 +138,22 @@ class Emitter(ABC):
             return t.UNKNOWN if any(k is t.UNKNOWN for k in kinds) else t.Tuple(kinds)
         if value.word in ("range", "zip", "enumerate"):
             if value.word == "range":
-                self.fail("not-a-value", node, what="range")
+                self._no_value("range", node)
             return t.UNKNOWN
         if value.word == "global":
             name = value.origin or self.source(node)
             self.fail("global", node, once=(self.place, name), name=name, type=self.describe(value))
             return t.UNKNOWN
         if isinstance(py, Ext) and py.dotted.startswith("torch.") and py.dotted.rpartition(".")[2] in LEGACY:
-            self.fail("not-a-value", node, what=py.dotted)
-            return t.UNKNOWN
-        if (
-            isinstance(py, (Fn, Cls))
-            or (isinstance(py, Ext) and self._known_function(py.dotted))
-            or value.word == "method"
-        ):
-            self.fail(
-                "not-a-value", node, what=self.describe(value) if value.word != "method" else f"method {value.const}"
-            )
+            self._no_value(py.dotted, node)
+        elif value.word == "method":
+            self._no_value(f"method {value.const}", node)
+        elif isinstance(py, (Fn, Cls)) or isinstance(py, Ext) and self._known_function(py.dotted):
+            self._no_value(self.describe(value), node)
         return t.UNKNOWN
+
+    def _no_value(self, what: str, node: cst.CSTNode) -> None:
+        self.fail("not-a-value", node, once=(self.function, what), what=what)
 
     def _known_function(self, dotted: str) -> bool:
         if dotted.startswith("builtins."):

@@ -87,7 +87,7 @@ class Expressions(Conditions, Subscripts):
                 if name not in _BUILTIN_NAMES:
                     if module.stars or name.startswith("__"):
                         return UNKNOWN
-                    return self.fail("undefined-name", node, name=name)
+                    return self.fail("undefined-name", node, once=(self.place, name), name=name)
                 return V(py=value, word="builtin")
             head, _, tail = value.dotted.rpartition(".")
             if head == "math" and tail in _MATH:

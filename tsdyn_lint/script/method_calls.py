@@ -34,6 +34,8 @@ def method_call(body: Body, node: cst.Call, callee: V, hint: t.Type) -> V:
             for value in [*args, *keywords.values()]:
                 body.type_of(value, node)
             return V(t.TENSOR)
+        if not any(o.args and t.converts(t.TENSOR, o.args[0].type, True) for o in body.data.overloads(f"aten::{name}")):
+            return body.misread(owner, "tensor-attribute", node, name=name)
         return check_operator(body, node, f"aten::{name}", f"Tensor.{name}", [owner, *args], keywords)
     if owner.type.kind in ("List", "Dict"):
         return _container_method(body, node, owner, name, args, keywords)

@@ -149,7 +149,8 @@ def _match_function(
         return UNKNOWN
     for arg in schema.args[len(args) :]:
         if arg.name in compiled.none_defaults and arg.name not in keywords:
-            body.fail("none-omitted", node, name=arg.name, callee=function.name)
+            once = (function, arg.name, body.place)
+            body.fail("none-omitted", node, once=once, name=arg.name, callee=function.name)
             return UNKNOWN
     for arg, value in zip(schema.args, args, strict=False):
         if value.type is t.TENSOR and arg.type in (t.INT, t.FLOAT) and arg.name not in untyped:
