@@ -24,6 +24,11 @@ _TYPING = frozenset(
     {"typing", "enum", "dataclasses", "abc", "contextlib", "types", "warnings", "math", "cmath", "numbers"}
 )
 
+_OF_CUDA = frozenset(
+    f"torch.cuda.{name}" for name in ("synchronize", "current_device", "device_count", "set_device", "device_index")
+)
+"""Functions that stand for operators where torch is built with CUDA, and have none to stand for elsewhere."""
+
 
 def external_call(
     body: Body, node: cst.Call, dotted: str, callee: V, args: list[V], keywords: dict[str, V], complete: bool
@@ -43,6 +48,9 @@ def external_call(
     operator = data.names.get(dotted)
     if operator is not None:
         return _operator(body, node, dotted, operator, args, keywords, complete)
+    if dotted in _OF_CUDA:
+        body.fail("uncompilable-function", node, POSSIBLE, name=dotted, why="only a torch built with CUDA has it")
+        return UNKNOWN
     texts = data.functions.get(dotted)
     if texts is not None:
         if texts[0].startswith("!"):
