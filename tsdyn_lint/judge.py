@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from tsdyn_lint.config import Settings
 from tsdyn_lint.findings import Engine, Finding, Location
-from tsdyn_lint.outline import Summary
 from tsdyn_lint.problems import internal_error
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.source import Source, check_syntax
@@ -20,6 +19,7 @@ from tsdyn_lint.source import Source, check_syntax
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from tsdyn_lint.outline import Summary
     from tsdyn_lint.parse import Tree
 
 _POOL_BYTES = 160_000

@@ -65,7 +65,7 @@ class Server(LanguageServer):
 
 def lint_text(path: Path, text: str) -> list[Finding]:
     """Findings of a buffer under the configuration near its file; raises ConfigError."""
-    request = Request(Configs(Options()), stdin=text.encode(), stdin_path=path, jobs=1)
+    request = Request(Configs(Options()), stdin=text.encode(), stdin_path=path, jobs=1, use_cache=True)
     return run(request).findings
 
 

@@ -6,14 +6,16 @@ import os
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tsdyn_lint.cache import Cache
 from tsdyn_lint.config import Configs, is_project_root
 from tsdyn_lint.configfile import ConfigError
 from tsdyn_lint.files import find_files
 from tsdyn_lint.source import Library
 from tsdyn_lint.usage import captures_used
+
+if TYPE_CHECKING:
+    from tsdyn_lint.cache import Cache
 
 _MOST_FILES = 20_000
 

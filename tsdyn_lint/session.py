@@ -6,19 +6,20 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tsdyn_lint.cache import Cache, cache_folder
 from tsdyn_lint.config import Configs, Settings
 from tsdyn_lint.files import find_files
 from tsdyn_lint.findings import Engine, Finding
-from tsdyn_lint.incremental import Lint, lint_with
 from tsdyn_lint.judge import default_jobs, judge
 from tsdyn_lint.project import project_captures
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.settle import settle
 from tsdyn_lint.source import Library, Source, by_cell, check_syntax, make_source
 from tsdyn_lint.usage import engines_used
+
+if TYPE_CHECKING:
+    from tsdyn_lint.cache import Cache
 
 _FIX_ROUNDS = 10
 
@@ -103,7 +104,7 @@ def collect(request: Request, library: Library) -> list[Group]:
     for settings, paths in by_settings.values():
         engines, reason = settings.engines, "asked for"
         if engines is None:
-            cache = Cache(cache_folder(settings)) if request.use_cache else None
+            cache = _cache(settings) if request.use_cache else None
             engines, reason = engines_used(project_captures(paths, request.configs, library, cache))
         groups.append(Group(replace(settings, engines=engines), request.configs.rulebook(settings), paths, reason))
     return groups
@@ -120,9 +121,17 @@ def lint(sources: Sequence[Source], settings: Settings, rulebook: RuleBook, jobs
 def _lint_group(group: Group, request: Request, library: Library, jobs: int) -> list[Finding]:
     if not request.use_cache or request.fix or request.stdin is not None:
         return lint([library[str(path)] for path in group.paths], group.settings, group.rulebook, jobs)
+    from tsdyn_lint.incremental import Lint, lint_with
+
     task = Lint(group.paths, group.settings, group.rulebook, library, jobs)
     asked = [str(path.absolute()) for path in request.paths]
-    return lint_with(Cache(cache_folder(group.settings)), task, asked)
+    return lint_with(_cache(group.settings), task, asked)
+
+
+def _cache(settings: Settings) -> Cache:
+    from tsdyn_lint.cache import Cache, cache_folder
+
+    return Cache(cache_folder(settings))
 
 
 def _files(request: Request) -> Iterator[tuple[Path, Settings]]:

@@ -4,7 +4,8 @@ usage: speed.py [--rounds N] [--torchfix COMMAND] [--models FOLDER] [--project F
 
 `--models` is a folder of model files inside its unpacked package (`timm/models`), `--project` a large package
 (`transformers`); `pip download --no-deps` and `unzip` give both. A row runs our side and its peer in turn, N times, and
-prints the median of each and of their ratio. Both are copied first: caches are made, and a file is edited.
+prints the median of each and of their ratio. Both are copied first: caches are made, and a file is edited. Every
+process finds its bytecode, as in an installed tool, in a folder that is made for the run.
 """
 
 from __future__ import annotations
@@ -52,11 +53,13 @@ class Cost:
 Side = Callable[[], Cost]
 
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
 def cost(*command: str | Path, folder: Path | None = None) -> Cost:
     """Runs a command to its end; raises where it does not succeed."""
     began = time.monotonic()
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=folder, env=environment)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=folder, env=ENVIRONMENT)
     assert process.stderr is not None
     complaint = process.stderr.read()
     _, status, used = os.wait4(process.pid, 0)
@@ -69,7 +72,8 @@ def cost(*command: str | Path, folder: Path | None = None) -> Cost:
 def parse(files: Sequence[Path]) -> Cost:
     """What `libcst.parse_module` alone takes for the files, in a process of its own."""
     names = "\n".join(map(str, files))
-    done = subprocess.run([sys.executable, "-c", PARSE], input=names, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", PARSE]
+    done = subprocess.run(command, input=names, capture_output=True, text=True, check=True, env=ENVIRONMENT)
     return Cost(float(done.stdout))
 
 
@@ -113,7 +117,9 @@ def models_rows(folder: Path, torchfix: str | None, rounds: int) -> None:
     row("the same from the cache : import click", 2.5, lambda: cost(*LINT, one), lambda: importing("click"), rounds)
     row(f"{about}, five engines : parse", 2.3, lambda: cost(*single, *ALL, folder), lambda: parse(files), rounds)
     row(f"{about}, the project's engines : parse", 2.3, lambda: cost(*single, folder), lambda: parse(files), rounds)
-    if torchfix:
+    if torchfix is None:
+        print("TorchFix is not installed: no row beside it")
+    else:
         peer = lambda: cost(torchfix, "--select=ALL", folder)  # noqa: E731
         row(f"{about}, five engines : TorchFix --select=ALL", 0.1, lambda: cost(*single, *ALL, folder), peer, rounds)
 
@@ -149,10 +155,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", type=Path)
     parser.add_argument("--project", type=Path)
-    parser.add_argument("--torchfix", help="TorchFix's command, in an environment of its own")
+    parser.add_argument(
+        "--torchfix", default=shutil.which("torchfix"), help="TorchFix's command, by default the one installed"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
+        ENVIRONMENT.pop("PYTHONDONTWRITEBYTECODE", None)
+        ENVIRONMENT["PYTHONPYCACHEPREFIX"] = f"{scratch}/bytecode"
+        cost(*COLD, *ALL, ROOT / "fixtures" / "models")
+        if arguments.torchfix:
+            cost(arguments.torchfix, "--version")
         if arguments.models:
             models = arguments.models.resolve()
             shutil.copytree(models.parent, Path(scratch) / models.parent.name)
