@@ -247,10 +247,12 @@ def _severity(event: Event, rule: Rule, engines: frozenset[Engine], compiled: Co
 
 
 _USES = {
+    **{kind: f"used here ({kind})" for kind in ("index", "shape", "while", "if")},
     "branch": "decides a branch",
     "loop": "decides a loop",
     "accumulate": "changed in place here",
     "again": "met here too",
+    "write": "set here for the next call",
 }
 
 
@@ -262,16 +264,8 @@ def _related(event: Event) -> Iterator[Related]:
             break
         yield _place(step.node, step.piece, step, f"called from `{step.caller.qualname}`")
     for use in event.uses:
-        if (
-            use.kind in ("branch", "loop", "index", "shape", "while", "if", "accumulate", "again")
-            and use.node is not event.node
-        ):
-            yield _place(
-                use.node,
-                use.piece,
-                use,
-                _USES.get(use.kind, f"used here ({use.kind})"),
-            )
+        if use.kind in _USES and use.node is not event.node:
+            yield _place(use.node, use.piece, use, _USES[use.kind])
 
 
 def _place(node: cst.CSTNode, piece: Piece, at: Any, message: str) -> Related:

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import libcst as cst
 
 from tsdyn_lint.findings import Engine
-from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, LIKELY, POSSIBLE, Event, Hypothesis
+from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, LIKELY, POSSIBLE, Event, Hypothesis, Use
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.library_calls import LibraryCalls
 from tsdyn_lint.infer.recall import Args
@@ -156,7 +156,23 @@ def walk(
     for event in walker.events.values():
         if event.kind == "write" and "state" in event.facts:
             event.facts["reads"] = walker.read_kinds(*event.facts["state"])
-    return list(walker.events.values())
+    return [*walker.events.values(), *_kept_sizes(walker)]
+
+
+def _kept_sizes(walker: Walk) -> Iterator[Event]:
+    """Reads of a size that an earlier call left on `self`."""
+    for write in walker.events.values():
+        if write.kind == "write" and write.facts.get("sized") and write.facts["read_before"] and write.facts["reads"]:
+            read = walker.tracked[write.facts["state"]]
+            if read is not None:
+                use = Use("write", write.node, write.piece, write.function)
+                yield replace(
+                    read,
+                    kind="kept-size",
+                    facts={"owner": write.facts["owner"]},
+                    uses=[use],
+                    confidence=write.confidence,
+                )
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from tsdyn_lint.infer.values import (
     UNKNOWN,
     ClassRef,
     Const,
+    Either,
     Flag,
     Func,
     Instance,
@@ -340,7 +341,7 @@ class Statements(Expressions):
         made = self.tensor(value)
         facts["varies"] = made is not None and made.origin in ("data", "random")
         facts["built"] = made is not None and made.origin == "constant"
-        facts["read_before"] = True
+        facts["read_before"], facts["sized"] = True, _sized(value)
         self.emit(
             "write", node, None, owner="self" if owner.is_module or owner.owner == "self" else owner.owner, name=name,
             form="augment" if augmented else "assign", value=_describe(value),
@@ -665,6 +666,15 @@ def _describe(value: Value) -> str:
     if Seq in kinds or Mapping in kinds:
         return "container"
     return "unknown" if kinds == {type(UNKNOWN)} else "object"
+
+
+def _sized(value: Value) -> bool:
+    """A size of an input, or a container of them."""
+    if isinstance(value, Scalar):
+        return value.origin == "size"
+    if isinstance(value, Seq):
+        return any(map(_sized, value.items if value.items is not None else [value.elem]))
+    return isinstance(value, Either) and any(map(_sized, value.options))
 
 
 def _stateful(value: Value) -> Value:
