@@ -345,3 +345,9 @@ def test_a_closed_stream_is_an_empty_one(project: Project, closed: str) -> None:
     done = subprocess.run(["bash", "-c", command], cwd=project.folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert ("TSD301" in done.stdout) == (">&-" not in closed.split())
+
+
+def test_selecting_nothing_is_wrong_usage(project: Project) -> None:
+    project.write("a.py", MODEL)
+    assert project.run("--select", "", "a.py").exit_code == 2
+    assert "--select names no rule" in project.run("--select", ",", "a.py").stderr

@@ -35,6 +35,8 @@ def layer_from(given: Mapping[str, Any]) -> tuple[Options, Path | None]:
     for key in _LISTS:
         if listed := given[key.replace("-", "_")]:
             values[key] = [item.strip() for text in listed for item in text.split(",") if item.strip()]
+            if key == "select" and not values[key]:
+                raise ConfigError("--select names no rule: nothing would be reported")
     for key in _VALUES:
         if (value := given[key.replace("-", "_")]) is not None:
             values[key] = value
