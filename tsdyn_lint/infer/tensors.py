@@ -101,6 +101,17 @@ _SIZE_ARGS = frozenset(
 _INTEGER_ARGS = {
     "topk": 1, "kthvalue": 1, "tril": 1, "triu": 1, "roll": 1, "unfold": 2, "select": 2, "multinomial": 1,
 }  # fmt: skip
+_SPECIALISED = {
+    "linspace": ((2, "steps"),),
+    "logspace": ((2, "steps"),),
+    "tril_indices": ((0, "row"), (1, "col")),
+    "triu_indices": ((0, "row"), (1, "col")),
+    **{f"{window}_window": ((0, "window_length"),) for window in ("hann", "hamming", "blackman", "bartlett", "kaiser")},
+}
+"""Integers that Dynamo takes as constants, where `arange`, `zeros` and their like take a size as it is (2.13).
+
+`one_hot(index, classes)` is one of them, but the number of classes hardly varies.
+"""
 _OBJECTS = {"generator": "torch.Generator", "storage": "torch.UntypedStorage"}
 _FACTORY_RANK = frozenset({"zeros", "ones", "empty", "rand", "randn"})
 
@@ -595,6 +606,9 @@ class Tensors(Instances):
             self.integers_read(dotted, pos[:1] if name in ("full", "new_full") else pos, node)
         elif name in _INTEGER_ARGS:
             self.integers_read(dotted, [v for v in (args.get(_INTEGER_ARGS[name] - (owner is not None)),) if v], node)
+        for index, keyword in _SPECIALISED.get(name, ()) if owner is None else ():
+            if any(isinstance(v, Scalar) and v.origin == "size" for v in options(args.get(index, keyword) or UNKNOWN)):
+                self.emit("size-argument", node, None, target=dotted)
         if name == "tensor_split" and len(pos) > (0 if owner is not None else 1):
             tensor = self.tensor(pos[0 if owner is not None else 1])
             if tensor is not None:
