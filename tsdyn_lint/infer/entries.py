@@ -7,15 +7,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
 
 import libcst as cst
 
 from tsdyn_lint.findings import Engine
+from tsdyn_lint.infer.captures import captures, dotted_ast, inputs_of
 from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, LIKELY, POSSIBLE, Event, Hypothesis, Use
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.library_calls import LibraryCalls
 from tsdyn_lint.infer.recall import Args
+from tsdyn_lint.infer.refine import is_soft_none
 from tsdyn_lint.infer.values import (
     UNKNOWN,
     ClassRef,
@@ -29,88 +30,16 @@ from tsdyn_lint.infer.values import (
     Tensor,
     Unknown,
     Value,
+    either,
     options,
 )
 from tsdyn_lint.infer.walk import OutOfBudget, _level
 from tsdyn_lint.parse import ParseFailure
 from tsdyn_lint.resolve import Assigned, Class, Function, Module, Program
 from tsdyn_lint.torchdata.load import TorchData
-from tsdyn_lint.usage import CAPTURES, may_capture
 
 _SCRIPTED = frozenset({"torch.jit.script", "torch.jit.script_if_tracing"})
 _IGNORED = frozenset({"torch.jit.ignore", "torch.jit.unused"})
-
-
-@dataclass(frozen=True)
-class Capture:
-    """A call or decorator that captures something: which engines, and the plain name of what is captured."""
-
-    engines: frozenset[Engine]
-    name: str
-    row: int
-    fullgraph: bool = False
-
-
-_FOUND: WeakKeyDictionary[Module, list[Capture]] = WeakKeyDictionary()
-
-
-def captures(module: Module) -> list[Capture]:
-    """The capture calls and decorators of a file, wherever they stand; looked for once."""
-    found = _FOUND.get(module)
-    if found is None:
-        found = _FOUND[module] = _captures(module)
-    return found
-
-
-def _captures(module: Module) -> list[Capture]:
-    syntax = module.tree.syntax
-    if syntax is None or not may_capture(module.tree.text.encode()):
-        return []
-    found = []
-    for node in ast.walk(syntax):
-        if isinstance(node, ast.Call):
-            engines = CAPTURES.get(dotted_ast(node.func, module))
-            if engines:
-                target = node.args[0] if node.args else None
-                full = any(
-                    k.arg == "fullgraph" and isinstance(k.value, ast.Constant) and k.value.value is True
-                    for k in node.keywords
-                )
-                found.append(Capture(engines, _plain_name(target), node.lineno, full))
-        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            for decorator in node.decorator_list:
-                called = decorator.func if isinstance(decorator, ast.Call) else decorator
-                engines = CAPTURES.get(dotted_ast(called, module))
-                if engines:
-                    full = isinstance(decorator, ast.Call) and any(
-                        k.arg == "fullgraph" and isinstance(k.value, ast.Constant) and k.value.value is True
-                        for k in decorator.keywords
-                    )
-                    found.append(Capture(engines, node.name, node.lineno, full))
-    return found
-
-
-def dotted_ast(node: ast.expr, module: Module) -> str:
-    """The absolute dotted name of an attribute chain; empty for other expressions."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return ""
-    head = module.symbols.imported(node.id) or node.id
-    return ".".join([head, *reversed(parts)])
-
-
-def _plain_name(node: ast.expr | None) -> str:
-    """The last name of what is captured: of `model.generate` the method's."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    if isinstance(node, ast.Call):
-        return _plain_name(node.func)
-    return ""
 
 
 class Walk(LibraryCalls):
@@ -205,7 +134,9 @@ class Entry:
             self_value: Value | None = None
             if self.cls is not None:
                 self_value = self.build(walker)
-            args = forward_arguments(walker, self.function, self_value is not None, self.confidence < CERTAIN)
+            captured = self.cls.name if self.cls is not None else self.function.name
+            inputs = inputs_of(module, captured)
+            args = forward_arguments(walker, self.function, self_value is not None, self.confidence < CERTAIN, inputs)
             self.call(walker, self_value, args)
             written = {e.facts["state"] for e in walker.events.values() if e.kind == "write" and "state" in e.facts}
             proved = with_proved(args)
@@ -348,8 +279,13 @@ def _tensor_parameters(function: Function) -> frozenset[str]:
     return frozenset(found)
 
 
-def forward_arguments(walker: Walk, function: Function, is_method: bool, guessed: bool = False) -> Args:
-    """What an entry point is called with: tensors, unless annotations, defaults or (later) uses say otherwise."""
+def forward_arguments(
+    walker: Walk, function: Function, is_method: bool, guessed: bool = False, inputs: int = 0
+) -> Args:
+    """What an entry point is called with: tensors, unless annotations, defaults or (later) uses say otherwise.
+
+    `inputs` of them are known to be given.
+    """
     parameters = function.node.params
     positional = [*parameters.posonly_params, *parameters.params]
     if is_method and not function.is_static:
@@ -358,7 +294,8 @@ def forward_arguments(walker: Walk, function: Function, is_method: bool, guessed
     evident = _tensor_parameters(function) if guessed else frozenset()
     for index, parameter in enumerate(positional):
         first = index == 0 and (not guessed or parameter.name.value in evident)
-        args.pos.append(entry_value(walker, parameter, function, first))
+        value = entry_value(walker, parameter, function, first)
+        args.pos.append(_without_default(value) if index < inputs else value)
     for parameter in parameters.kwonly_params:
         args.kw[parameter.name.value] = entry_value(walker, parameter, function, first=False)
     if isinstance(parameters.star_arg, cst.Param):
@@ -424,6 +361,12 @@ def entry_value(walker: Walk, parameter: cst.Param, function: Function, first: b
         default.owner, default.name = "default", name
         return default
     return default if not isinstance(default, Unknown) else guess
+
+
+def _without_default(value: Value) -> Value:
+    """The value of an argument that is given: not the None that its parameter has by default."""
+    rest = [option for option in options(value) if not is_soft_none(option)]
+    return either(rest) if rest else UNKNOWN
 
 
 def _as_argument(value: Value) -> Value:

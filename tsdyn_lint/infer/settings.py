@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tsdyn_lint.findings import Engine
-from tsdyn_lint.infer.entries import captures, dotted_ast
+from tsdyn_lint.infer.captures import captures, dotted_ast
 from tsdyn_lint.infer.events import Event
 from tsdyn_lint.resolve import Module
 

@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from tsdyn_lint.findings import Confidence, Engine, Finding
-from tsdyn_lint.infer.entries import Entry, captures, entries
+from tsdyn_lint.infer.captures import captures
+from tsdyn_lint.infer.entries import Entry, entries
 from tsdyn_lint.infer.events import Event, Step, Use
 from tsdyn_lint.parse import ParseFailure
 from tsdyn_lint.resolve import Module, Program
