@@ -19,6 +19,7 @@ CAPTURES: dict[str, frozenset[Engine]] = {
     "torch._dynamo.optimize": frozenset({Engine.DYNAMO, Engine.RECOMPILE}),
     "torch.jit.script": frozenset({Engine.SCRIPT}),
     "torch.jit.script_if_tracing": frozenset({Engine.SCRIPT}),
+    "torch.jit._script_if_tracing": frozenset({Engine.SCRIPT}),
     "torch.jit.trace": frozenset({Engine.TRACE}),
     "torch.jit.trace_module": frozenset({Engine.TRACE}),
     "torch.export.export": frozenset({Engine.EXPORT}),

@@ -43,6 +43,8 @@ from tsdyn_lint.infer.values import (
     unknown,
 )
 
+_MODULE_LISTS = frozenset({"modulelist", "sequential"})
+
 
 class BuiltinCalls(Tensors):
     """`builtin_call` for `builtins.*`, `container_method` for lists, dicts and strings."""
@@ -205,6 +207,8 @@ class BuiltinCalls(Tensors):
         if len(args.pos) != 2:
             return BOOL
         value, wanted = args.pos
+        if isinstance(node, cst.Call):
+            self.data_read_for(node.args[0].value, "type")
         if isinstance(value, Either):
             answers = [self.is_instance(o, wanted) for o in value.options]
             soft = [a for o, a in zip(value.options, answers, strict=False) if isinstance(o, Const) and o.soft]
@@ -218,6 +222,9 @@ class BuiltinCalls(Tensors):
             if wanted.dotted.endswith("autograd.Variable"):  # of a tensor; Dynamo and TorchScript do not know that
                 known = frozenset({Engine.TRACE, Engine.EXPORT})
                 return Flag(known, known)
+        if isinstance(value, Scalar) and value.origin == "size" and isinstance(wanted, Outside):
+            if wanted.dotted == "torch.Tensor":  # what a size is while it is traced
+                return Flag(frozenset({Engine.TRACE}), frozenset({Engine.TRACE}), value.src)
         if answer is None:
             return Scalar("bool", "unknown")
         return Const(answer, isinstance(value, Const) and value.soft)
@@ -408,19 +415,16 @@ class BuiltinCalls(Tensors):
         if lists and all(x is not None for x in lists) and args.rest is None:
             rows = [Seq("tuple", list(row), UNKNOWN) for row in zip(*[x for x in lists if x is not None], strict=False)]
             return Seq("gen", list(rows), UNKNOWN, src=sources(*args.pos))
+        counted = any(isinstance(v, Seq) and (v.items is not None or v.kind in _MODULE_LISTS) for v in args.pos)
         for value in args.pos:
-            if isinstance(value, Tensor):
+            if isinstance(value, Tensor) and not counted:  # else as many steps as there are modules
                 self.loop_over(value, node)
         each = (
             Seq("tuple", [self.iterate(v, node, "loop") for v in args.pos], UNKNOWN)
             if args.rest is None
             else Seq("tuple", None, UNKNOWN)
         )
-        kind = (
-            "modulelist"
-            if any(isinstance(v, Seq) and v.kind in ("modulelist", "sequential") for v in args.pos)
-            else "gen"
-        )
+        kind = "modulelist" if any(isinstance(v, Seq) and v.kind in _MODULE_LISTS for v in args.pos) else "gen"
         sized = any(isinstance(v, Seq) and v.data_sized for v in args.pos)
         return Seq(kind, None, each, data_sized=sized, src=sources(*args.pos))
 

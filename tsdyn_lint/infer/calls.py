@@ -215,6 +215,7 @@ class Calls(Recall):
         if names & {
             "torch.jit.script",
             "torch.jit.script_if_tracing",
+            "torch.jit._script_if_tracing",
             "torch.jit._overload_method",
             "numba.jit",
             "numba.njit",

@@ -160,7 +160,10 @@ class Containers(Operators):
                 self.iterate(o, node, why) for o in value.options if not (isinstance(o, Const) and o.value is None)
             )
         if isinstance(value, Seq):
-            return element(value)
+            each = element(value)
+            if value.kind == "range" and isinstance(each, Scalar) and each.origin == "size":
+                return Scalar("int", "constant", each.src)  # how many there are is a size, each of them is none
+            return each
         if isinstance(value, Tensor):
             if why == "unpack":
                 self.emit("loop", node, value, sub="unpack", over="tensor", form="unpack", data_sized=value.data_sized)

@@ -38,7 +38,7 @@ from tsdyn_lint.parse import ParseFailure
 from tsdyn_lint.resolve import Assigned, Class, Function, Module, Program
 from tsdyn_lint.torchdata.load import TorchData
 
-_SCRIPTED = frozenset({"torch.jit.script", "torch.jit.script_if_tracing"})
+_SCRIPTED = frozenset({"torch.jit.script", "torch.jit.script_if_tracing", "torch.jit._script_if_tracing"})
 _IGNORED = frozenset({"torch.jit.ignore", "torch.jit.unused"})
 
 

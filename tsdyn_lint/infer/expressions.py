@@ -52,6 +52,10 @@ def _literal(text: str) -> str | bytes:
     return value
 
 
+_ABOUT = frozenset("shape size dim ndim numel dtype device type is_cuda element_size stride".split())
+"""Attributes and methods of a tensor that read none of its values."""
+
+
 class Expressions(Containers):
     """`expr` evaluates; calls are in the classes that build on this one."""
 
@@ -144,9 +148,19 @@ class Expressions(Containers):
                     return self.track(id(owner), node.attr.value, known, node)
                 return known
         owner = self.expr(node.value)
-        if type(node.value) is cst.BinaryOperation and isinstance(owner, Tensor):
-            self.hint_operands(node.value)
+        if isinstance(owner, Tensor):
+            if type(node.value) is cst.BinaryOperation:
+                self.hint_operands(node.value)
+            elif type(node.value) is cst.Attribute and node.attr.value in _ABOUT:
+                self.data_read_for(node.value, "shape")
         return self.get(owner, node.attr.value, node)
+
+    def data_read_for(self, node: cst.BaseExpression, use: str) -> None:
+        """Tell a read of `x.data` that it is for the tensor's type or shape, and not for its values."""
+        if type(node) is cst.Attribute and node.attr.value == "data":
+            event = self.events.get(("tensor-attr", "data", id(node), 0))
+            if event is not None:
+                event.facts["use"] = use
 
     def hint_operands(self, node: cst.BinaryOperation) -> None:
         """`(a + b).mean()`: one of them is a tensor, so where nothing more is known of either each may be it."""

@@ -41,6 +41,7 @@ _WRAPPING = frozenset(
         "torch.amp.custom_fwd",
         "abc.abstractmethod",
         "torch.jit.script_if_tracing",
+        "torch.jit._script_if_tracing",
         "torch.compiler.disable",
         "torch._dynamo.disable",
         "torch.compile",
