@@ -15,12 +15,14 @@ from tsdyn_lint.resolve import Function, Module
 class Env:
     """Variables of one scope. Keys with a dot (`self.x`) hold what a test has refined an attribute to."""
 
-    __slots__ = ("globals_", "module", "outer", "vars")
+    __slots__ = ("globals_", "module", "outer", "refined", "vars")
 
     def __init__(self, module: Module, outer: Env | None = None, variables: dict[str, Value] | None = None) -> None:
         self.module, self.outer = module, outer
         self.vars: dict[str, Value] = variables if variables is not None else {}
         self.globals_: set[str] = set()
+        self.refined: set[str] = set()
+        """What keys with a dot have been the attributes of, so far: most names never are."""
 
     def find(self, name: str) -> Value | None:
         env: Env | None = self
@@ -32,10 +34,19 @@ class Env:
         return None
 
     def assign(self, name: str, value: Value) -> None:
-        self.vars[name] = value
-        inside = name + "."
-        for known in [k for k in self.vars if k.startswith(inside)]:
-            del self.vars[known]
+        self.hold(name, value)
+        if name in self.refined:
+            inside = name + "."
+            for known in [k for k in self.vars if k.startswith(inside)]:
+                del self.vars[known]
+
+    def hold(self, path: str, value: Value) -> None:
+        """Sets a name or an attribute, and leaves what is known of the attributes of it."""
+        self.vars[path] = value
+        owner, dot, _ = path.rpartition(".")
+        while dot:
+            self.refined.add(owner)
+            owner, dot, _ = owner.rpartition(".")
 
 
 def joined(snapshots: Iterable[dict[str, Value]]) -> dict[str, Value] | None:
@@ -52,8 +63,9 @@ def joined(snapshots: Iterable[dict[str, Value]]) -> dict[str, Value] | None:
                     result[name] = value
             elif known is not value:
                 result[name] = join(known, value)
-        for name in [k for k in result if "." in k and k not in variables]:
-            del result[name]
+        if not result.keys() <= variables.keys():
+            for name in [k for k in result if "." in k and k not in variables]:
+                del result[name]
     return result
 
 

@@ -77,14 +77,14 @@ class Refinement(Core):
         kept = [v for v in options(value) if keep(v) is not False]
         if isinstance(value, Either) and kept and len(kept) < len(value.options):
             result = kept[0] if len(kept) == 1 else Either(tuple(kept))
-            self.frame.env.vars[path] = result
+            self.frame.env.hold(path, result)
         elif not kept and isinstance(value, Const) and value.soft:
-            self.frame.env.vars[path] = UNKNOWN if instead is None else instead
+            self.frame.env.hold(path, UNKNOWN if instead is None else instead)
         elif not kept and isinstance(value, Tensor) and not value.intermediate:
             # an argument that was only taken for a tensor
-            self.frame.env.vars[path] = UNKNOWN if instead is None else instead
+            self.frame.env.hold(path, UNKNOWN if instead is None else instead)
         elif instead is not None and (isinstance(value, Unknown) or isinstance(instead, Tensor) and _only_told(value)):
-            self.frame.env.vars[path] = instead
+            self.frame.env.hold(path, instead)
 
     def is_instance(self, value: Value, wanted: Value) -> bool | None:
         raise NotImplementedError

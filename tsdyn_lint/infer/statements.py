@@ -99,9 +99,8 @@ class Statements(Expressions):
     def reads_of(self, name: str) -> set[cst.CSTNode]:
         """The places that have read watched state of that name so far."""
         found: set[cst.CSTNode] = set()
-        for (_, known), event in self.tracked.items():
-            if known == name and event is not None:
-                found |= event.facts["nodes"]
+        for event in self.reads.get(name, ()):
+            found |= event.facts["nodes"]
         return found
 
     def only_updates(self, name: str, before: set[cst.CSTNode]) -> bool:
@@ -110,10 +109,9 @@ class Statements(Expressions):
         Says whether there were any.
         """
         found = False
-        for (_, known), event in self.tracked.items():
-            if known == name and event is not None:
-                found = found or not event.facts["nodes"] <= before
-                event.facts["nodes"] &= before
+        for event in self.reads.get(name, ()):
+            found = found or not event.facts["nodes"] <= before
+            event.facts["nodes"] &= before
         return found
 
     def annotated_assign(self, node: cst.AnnAssign) -> bool:
@@ -322,9 +320,7 @@ class Statements(Expressions):
                     value=_describe(value),
                 )
         if path:
-            env.assign(path, value) if not self.frame.uncertain or path in env.vars else env.vars.__setitem__(
-                path, value
-            )
+            (env.assign if not self.frame.uncertain or path in env.vars else env.hold)(path, value)
 
     def write_attribute(self, owner: Instance, name: str, value: Value, node: cst.CSTNode, augmented: bool) -> None:
         before = owner.attrs.get(name)

@@ -218,7 +218,7 @@ _LIMIT = 5
 
 
 def options(value: Value) -> tuple[Value, ...]:
-    return value.options if isinstance(value, Either) else (value,)
+    return value.options if type(value) is Either else (value,)
 
 
 def unknown(*values: Value) -> Value:

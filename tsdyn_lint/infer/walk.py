@@ -66,6 +66,8 @@ class Core:
         """The source of sizes that depend on data."""
         self.tracked: dict[tuple[int, str], Event | None] = {}
         """State that calls write: (owner, name) -> the event of its reads. An entry that writes is walked twice."""
+        self.reads: dict[str, list[Event]] = {}
+        """The events of `tracked` by the name of the state, whoever owns it."""
 
     def wanted(self, dotted: str) -> bool:
         """Whether calls of that name are worth an event: a rule names it, or Dynamo is known to refuse it."""
@@ -148,6 +150,7 @@ class Core:
             event = self.tracked[key] = Event(
                 "state-read", node, frame.piece, frame.function, frame.stack, frame.entry, {"nodes": set()}
             )
+            self.reads.setdefault(name, []).append(event)
         event.facts["nodes"].add(node)
         mark = frozenset([event])
         if isinstance(value, Const):
@@ -176,8 +179,10 @@ class Core:
 
     def needs_value(self, value: Value, node: cst.CSTNode) -> None:
         """Something done with `value` that cannot be done with None: the first of its kind is told."""
+        if self.muted or type(value) is not Const and type(value) is not Either:
+            return
         for option in options(value):
-            if isinstance(option, Const) and option.value is None and option.src and not self.muted:
+            if isinstance(option, Const) and option.value is None and option.src:
                 for mark in option.src:
                     if mark.kind == "unset" and mark.engines & self.frame.engines and not mark.uses:
                         self.used(mark, "none", node)
