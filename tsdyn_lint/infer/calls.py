@@ -4,7 +4,7 @@ called.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import libcst as cst
@@ -42,6 +42,9 @@ from tsdyn_lint.infer.values import (
 from tsdyn_lint.resolve import Class, Function
 
 _SAME = 3
+"""Walks of one function inside of each other."""
+_SAME_QUIET = 1
+"""As many without events of a local function that returns nothing: deeper ones do again what the first did."""
 _DYNAMO = frozenset({Engine.DYNAMO, Engine.RECOMPILE})
 
 
@@ -52,6 +55,7 @@ class Calls(Recall):
         super().__init__(*args, **kwargs)
         self._memo: dict[Any, tuple[int, Value]] = {}
         self._decorated: dict[Function, Func | None] = {}
+        self._returns_nothing: dict[cst.CSTNode, bool] = {}
         self._entered: set[Function] = set()
         """Decorated functions whose own body was walked."""
 
@@ -180,8 +184,10 @@ class Calls(Recall):
             self._relies_on = min(self._relies_on, self._active.index(memo_key))
             return UNKNOWN
         same = [level for level, k in enumerate(self._active) if k[0] == memo_key[0]]
-        if len(same) >= _SAME:
-            self._relies_on = min(self._relies_on, same[-_SAME])
+        quiet = same and self.muted and func.env is not None and self.returns_nothing(function)
+        most = _SAME_QUIET if quiet else _SAME
+        if len(same) >= most:
+            self._relies_on = min(self._relies_on, same[-most])
             return UNKNOWN
         self._active.append(memo_key)
         self._deepest = max(self._deepest, len(self._active))
@@ -199,6 +205,16 @@ class Calls(Recall):
             self._active.pop()
         self._memo[memo_key] = (self.frame.confidence, result)
         return result
+
+    def returns_nothing(self, function: Function) -> bool:
+        """Whether no statement of a function gives its caller a value."""
+        known = self._returns_nothing.get(function.node)
+        if known is None:
+            known = self._returns_nothing[function.node] = type(function.node) is cst.FunctionDef and not any(
+                type(node) is cst.Return and node.value is not None or type(node) is cst.Yield
+                for node in _own_nodes(function.body[0])
+            )
+        return known
 
     def marked(self, function: Function, node: cst.CSTNode | None) -> tuple[frozenset[Engine], int]:
         """The captures that decorators of torch let into the function, and 1 where its body is not looked at."""
@@ -376,6 +392,16 @@ class Calls(Recall):
 
 def _is_module(value: Value | None) -> bool:
     return isinstance(value, Instance) and value.is_module
+
+
+def _own_nodes(body: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
+    """The nodes of a body, without those of functions and classes in it."""
+    todo = list(body)
+    while todo:
+        node = todo.pop()
+        yield node
+        if type(node) is not cst.FunctionDef and type(node) is not cst.ClassDef and type(node) is not cst.Lambda:
+            todo += node.children
 
 
 def _wraps(decorator: Function) -> bool:
