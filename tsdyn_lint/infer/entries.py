@@ -279,6 +279,27 @@ def _tensor_parameters(function: Function) -> frozenset[str]:
     return frozenset(found)
 
 
+def _counted(function: Function, parameter: cst.Param) -> bool:
+    """Whether an un-annotated parameter goes into `arange`, where a number is as likely as a tensor."""
+    if parameter.annotation is not None:
+        return False
+    for node in (inner for part in getattr(function.syntax, "body", ()) for inner in ast.walk(part)):
+        if isinstance(node, ast.Call) and dotted_ast(node.func, function.module) == "torch.arange":
+            terms = [term for a in node.args for term in _terms(a)]
+            if any(isinstance(term, ast.Name) and term.id == parameter.name.value for term in terms):
+                return True
+    return False
+
+
+def _terms(node: ast.expr) -> Iterator[ast.expr]:
+    """What an arithmetic expression is made of."""
+    if isinstance(node, ast.BinOp):
+        yield from _terms(node.left)
+        yield from _terms(node.right)
+    else:
+        yield node
+
+
 def forward_arguments(
     walker: Walk, function: Function, is_method: bool, guessed: bool = False, inputs: int = 0
 ) -> Args:
@@ -293,7 +314,7 @@ def forward_arguments(
     args = Args()
     evident = _tensor_parameters(function) if guessed else frozenset()
     for index, parameter in enumerate(positional):
-        first = index == 0 and (not guessed or parameter.name.value in evident)
+        first = index == 0 and (parameter.name.value in evident if guessed else not _counted(function, parameter))
         value = entry_value(walker, parameter, function, first)
         args.pos.append(_without_default(value) if index < inputs else value)
     for parameter in parameters.kwonly_params:

@@ -21,10 +21,14 @@ CONFIDENCE = {CERTAIN: Confidence.CERTAIN, LIKELY: Confidence.LIKELY, POSSIBLE: 
 
 @dataclass(eq=False)
 class Hypothesis:
-    """An un-annotated parameter taken for a tensor: evidence elsewhere confirms or contradicts it."""
+    """An un-annotated parameter taken for a tensor: evidence elsewhere confirms or contradicts it.
+
+    `parts`: those of the values that this one was made from, of which one tensor is enough.
+    """
 
     name: str
-    confirmed: bool = False
+    parts: frozenset[Hypothesis] = frozenset()
+    proved: bool = False
     contradicted: bool = False
     hinted: bool = False
     """Used as numbers and tensors are, where a number needs no such use: `int(n)`, a length as a slice bound."""
@@ -32,6 +36,19 @@ class Hypothesis:
     """Used as a dict."""
     doubted: bool = False
     """The walk made a choice that rested on it before there was any evidence."""
+
+    @property
+    def confirmed(self) -> bool:
+        return self.proved or any(part.proved for part in self.parts)
+
+    @property
+    def refuted(self) -> bool:
+        return self.contradicted or bool(self.parts) and all(part.contradicted for part in self.parts)
+
+    @property
+    def leaves(self) -> frozenset[Hypothesis]:
+        """The parameters it is about."""
+        return self.parts or frozenset([self])
 
 
 Sides = tuple[tuple[cst.CSTNode, bool], ...]
@@ -129,9 +146,9 @@ class Event:
     @property
     def judged(self) -> int:
         """Confidence after the evidence for and against the parameters it rests on."""
-        if any(h.contradicted and not h.confirmed for h in self.hypotheses):
+        if any(h.refuted and not h.confirmed for h in self.hypotheses):
             return 0
         if any(not h.confirmed for h in self.hypotheses):
-            hinted = all(h.confirmed or h.hinted for h in self.hypotheses)
+            hinted = all(h.confirmed or h.hinted or any(p.hinted for p in h.parts) for h in self.hypotheses)
             return min(self.confidence, LIKELY if hinted else POSSIBLE)
         return self.confidence

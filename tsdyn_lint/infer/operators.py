@@ -28,6 +28,7 @@ from tsdyn_lint.infer.values import (
     element,
     join,
     options,
+    shared_hypothesis,
     sources,
     unknown,
     worse,
@@ -252,8 +253,7 @@ class Operators(Refinement):
                 )
             result.data_sized = firm.data_sized or other.data_sized
             result.numpy = firm.numpy and other.numpy
-            if firm.hypothesis is not other.hypothesis:
-                result.hypothesis = None
+            result.hypothesis = shared_hypothesis(firm, other)
         else:
             rest = [v for v in options(left if b is firm else right) if not isinstance(v, (Const, Scalar))]
             if any(isinstance(v, Unknown) for v in rest) and firm.origin == "constant":

@@ -67,6 +67,13 @@ _CONSTRUCTORS = frozenset(
         "LongTensor range hamming_window blackman_window"
     ).split()
 )
+_TAKE_NUMBERS = frozenset(
+    (
+        "tensor as_tensor is_tensor full zeros ones empty arange range eye linspace logspace rand randn randint "
+        "randperm"
+    ).split()
+)
+"""Functions whose first argument need not be a tensor."""
 _RANDOM = frozenset(
     ("rand randn randint randperm rand_like randn_like randint_like bernoulli normal multinomial poisson").split()
 )
@@ -300,7 +307,7 @@ class Tensors(Instances):
         first = args.get(0, "input")
         if first is not None and not name[:1].isupper() and not dotted.startswith(("torch.is_tensor", "torch.jit.")):
             if self.torch.returns(dotted) is not None or self.torch.choices(dotted):
-                if name not in ("tensor", "as_tensor", "full", "is_tensor", "zeros", "ones", "arange", "empty"):
+                if name not in _TAKE_NUMBERS:
                     self.confirm(first)
         if dotted.startswith("torch.nested.") and name in ("nested_tensor", "as_nested_tensor"):
             layout = args.get(2, "layout")
@@ -471,7 +478,7 @@ class Tensors(Instances):
         hypothesis = next(
             (t.hypothesis for t in tensors if t.hypothesis is not None and not t.hypothesis.confirmed), None
         )
-        if any(t.hypothesis is None or t.hypothesis.confirmed for t in tensors):
+        if name in _CONSTRUCTORS or any(t.hypothesis is None or t.hypothesis.confirmed for t in tensors):
             hypothesis = None
         literal = None
         alias = tensors[0] if name == "Variable" and tensors else owner

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Union
+from weakref import WeakValueDictionary
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.events import Event, Hypothesis
@@ -299,7 +300,7 @@ def _merge(a: Any, b: Any) -> Value | None:
             a.origin if a.origin == b.origin else "data",
             a.numpy,
             a.data_sized or b.data_sized,
-            a.hypothesis if a.hypothesis is b.hypothesis else None,
+            shared_hypothesis(a, b),
             a.intermediate or b.intermediate,
             a.literal if a.literal is b.literal else None,
             a.src | b.src,
@@ -341,6 +342,24 @@ def _merge(a: Any, b: Any) -> Value | None:
     return None
 
 
+def shared_hypothesis(a: Tensor, b: Tensor) -> Hypothesis | None:
+    """What a value made from two tensors rests on: a guess as long as both are guesses, else nothing."""
+    one, other = a.hypothesis, b.hypothesis
+    if one is None or other is None or one.confirmed or other.confirmed:
+        return None
+    if other.leaves <= one.leaves:
+        return one
+    if one.leaves <= other.leaves:
+        return other
+    leaves = one.leaves | other.leaves
+    joint = _joint.get(leaves)
+    if joint is None:
+        joint = _joint[leaves] = Hypothesis(f"{one.name}, {other.name}", leaves)
+    return joint
+
+
+_joint: WeakValueDictionary[frozenset[Hypothesis], Hypothesis] = WeakValueDictionary()
+"""What a use proves of one value made from some parameters, one of which is a tensor, it proves of them all."""
 _merging: set[tuple[int, int]] = set()
 """The containers whose join is under way."""
 

@@ -377,7 +377,7 @@ class Core:
         """A use that only tensors have."""
         for option in options(value):
             if isinstance(option, Tensor) and option.hypothesis is not None:
-                option.hypothesis.confirmed = True
+                option.hypothesis.proved = True
 
     def hint(self, value: Value) -> None:
         """A use that points to a tensor without proving one."""
@@ -395,7 +395,8 @@ class Core:
         """Whether a value is taken for a tensor without any evidence so far."""
         guesses = [h for h in map(_hypothesis, options(value)) if h is not None and not h.confirmed]
         for guess in guesses:
-            guess.doubted = True
+            for leaf in guess.leaves:
+                leaf.doubted = True
         return bool(guesses)
 
 
