@@ -230,13 +230,13 @@ class Calls(Recall):
             engines = engines & frozenset({Engine.SCRIPT})
         if names & {
             "torch.jit.script",
-            "torch.jit.script_if_tracing",
-            "torch.jit._script_if_tracing",
             "torch.jit._overload_method",
             "numba.jit",
             "numba.njit",
         }:
             muted = 1
+        if names & {"torch.jit.script_if_tracing", "torch.jit._script_if_tracing"}:
+            engines = engines - frozenset({Engine.TRACE})  # Dynamo and export look into the function itself
         if "torch.compiler.allow_in_graph" in names or "torch._dynamo.allow_in_graph" in names:
             muted = 1
         return engines, muted
