@@ -310,3 +310,25 @@ def test_the_names_of_a_file_and_what_hangs_on_them() -> None:
     assert dependents(statements, frozenset({"X"})) == {"X", "g", "Z", ""}
     assert dependents(statements, frozenset({"Z"})) == {"Z", ""}
     assert outline("def (") is None
+
+
+def test_a_setting_of_the_project_is_seen_by_files_that_do_not_import_it(project: Project) -> None:
+    project.write(
+        "model.py",
+        "from torch import nn\n\n\nclass M(nn.Module):\n    def forward(self, x):\n        return x + x.sum().item()\n",
+    )
+    project.write("train.py", "import torch\n")
+    for number in range(4):
+        project.write(f"filler{number}.py", f"import torch\n\n\ndef forward(x):\n    return x.sum() + {number}\n")
+
+    def found() -> list[int]:
+        run = project.run("check", "--isolated", "--engine", "dynamo", "--torch-version", "2.13", "-o", "json")
+        return [finding["location"]["row"] for finding in json.loads(run.stdout)]
+
+    assert found() == [6]
+    project.write("train.py", "import torch\n\ntorch._dynamo.config.capture_scalar_outputs = True\n")
+    assert found() == []
+    project.write("filler0.py", "import torch\n")
+    assert found() == []
+    (project.folder / "train.py").unlink()
+    assert found() == [6]

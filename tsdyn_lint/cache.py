@@ -60,6 +60,8 @@ class FileRecord:
     raw: list[Any] = field(default_factory=list)
     shown: list[Any] = field(default_factory=list)
     summary: Summary = field(default_factory=dict)
+    compiled: str = ""
+    """The lines that may set how the project compiles: `usage.compile_lines`."""
 
 
 def _digest(data: bytes) -> str:
@@ -93,7 +95,7 @@ class Cache:
         files = {
             path: [
                 [one.stamp.size, one.stamp.mtime, one.stamp.digest],
-                *(one.linted, one.reads, one.defines, one.bases, one.raw, one.shown, one.summary),
+                *(one.linted, one.reads, one.defines, one.bases, one.raw, one.shown, one.summary, one.compiled),
             ]
             for path, one in record.files.items()
         }

@@ -17,6 +17,7 @@ from tsdyn_lint.outline import Statement, Summary, outline, summary_of
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.settle import settle
 from tsdyn_lint.source import Library
+from tsdyn_lint.usage import compile_lines
 
 _CLASS = re.compile(rb"^[ \t]*class[ \t]+(\w+)[ \t]*(?:\(([^)]*)\))?", re.MULTILINE)
 _ENOUGH = 0.5
@@ -46,13 +47,20 @@ class Lint:
         linted = {path for path, known in record.files.items() if known.linted}
         if not changed and linted == set(names):
             return [decode(row) for name in names for row in record.files[name].shown], None
-        edit = _Edit(record, self.library, changed | (linted ^ set(names)))
+        differing = changed | (linted ^ set(names))
+        if any(self._compiled(path) != _compiled_before(record, path) for path in differing):
+            return self.all()
+        edit = _Edit(record, self.library, differing)
         affected = edit.reach | self._relatives(changed, record)
         if Engine.SCRIPT in (self.settings.engines or ()):  # what a class is made with, its users say
             affected |= {path for path, known in record.files.items() if not changed.isdisjoint(known.reads)}
         if len(affected & set(names)) > _ENOUGH * len(names):
             return self.all()
         return self._judge([name for name in names if name in affected], record, edit)
+
+    def _compiled(self, path: str) -> str:
+        source = self.library.get(path)
+        return compile_lines(source.data) if source is not None else ""
 
     def _judge(self, names: list[str], record: Record, edit: _Edit) -> tuple[list[Finding], Record]:
         """Judges the named files and takes the rest from the record, until no finding of the rest is in doubt."""
@@ -124,8 +132,10 @@ class Lint:
             entry.raw = list(map(encode, raw[path]))
             if known and known.linted and known.stamp.digest == state.digest and known.raw == entry.raw:
                 entry.shown, entry.defines, entry.bases = known.shown, known.defines, known.bases
+                entry.compiled = known.compiled
             else:
                 source = self.library[path]
+                entry.compiled = compile_lines(source.data)
                 entry.shown = list(map(encode, settle(source, raw[path], self.settings, self.rulebook)))
                 entry.defines, entry.bases = _classes(source.data)
         return Record(files, sorted(missing))
@@ -138,6 +148,11 @@ class Lint:
             source = self.library.get(path)
             names |= before ^ set(_classes(source.data)[1] if source else ())
         return {path for path, known in record.files.items() if known.linted and names & set(known.defines)}
+
+
+def _compiled_before(record: Record, path: str) -> str:
+    known = record.files.get(path)
+    return known.compiled if known is not None and known.linted else ""
 
 
 class _Edit:

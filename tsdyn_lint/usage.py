@@ -34,9 +34,20 @@ _MAYBE = re.compile(
 )
 
 
+_SETS = re.compile(rb"_dynamo|fullgraph|\bcompile\b")
+
+
 def may_capture(data: bytes) -> bool:
     """Whether a file's bytes could hold a capture: the cheap test before `ast`."""
     return b"torch" in data and _MAYBE.search(data) is not None
+
+
+def compile_lines(data: bytes) -> str:
+    """The lines of a file that may say how the whole project compiles: Dynamo's configuration, `fullgraph`."""
+    if b"_dynamo" not in data and b"fullgraph" not in data:
+        return ""
+    lines = (line.strip() for line in data.splitlines())
+    return b"\n".join(line for line in lines if _SETS.search(line)).decode("utf-8", "replace")
 
 
 def captures_used(data: bytes) -> frozenset[str]:
