@@ -171,8 +171,8 @@ class Tensors(Instances):
         return Seq("size", None, size, src=owner.src)
 
     def rank_of(self, owner: Tensor) -> Scalar:
-        """`x.dim()`: one number for a parameter or a buffer, whatever the input."""
-        fixed = owner.origin in ("parameter", "buffer", "constant")
+        """`x.dim()`: one number for a parameter, a buffer or what an operator gave that many, whatever the input."""
+        fixed = owner.origin in ("parameter", "buffer", "constant") or owner.rank is not None
         return Scalar("int", "constant" if fixed else "rank", owner.src)
 
     def data_size(self, owner: Tensor) -> Scalar:
