@@ -23,6 +23,7 @@ from tsdyn_lint.infer.values import (
     Seq,
     SliceValue,
     Tensor,
+    Unknown,
     Value,
     either,
     element,
@@ -260,6 +261,9 @@ class Containers(Operators):
             and isinstance(owner.value, str)
         ):
             return STR
+        if isinstance(owner, Unknown) and isinstance(index, Tensor) and index.dtype == "bool":
+            if not self.doubtful(index):  # no container but a tensor takes a mask
+                return self.read(Tensor(src=owner.src), index, node)
         return unknown(owner)
 
     def lookup_by(self, index: Value, node: cst.CSTNode) -> None:
