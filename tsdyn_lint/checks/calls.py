@@ -65,11 +65,14 @@ def nested_tensor(event: Event) -> set[Engine] | None:
     "TSD611", "call", "method", targets=("random.*", "random.Random.*", *(f"numpy.random.{name}" for name in _DRAWS))
 )
 def random_constant(event: Event) -> set[Engine] | None:
-    """Those that Dynamo traces; a NumPy draw of one number is read into Python, and breaks."""
+    """Those that Dynamo traces, until they decide something; a NumPy draw of one number is read into Python, and
+    breaks.
+    """
     module, _, name = event.facts["target"].rpartition(".")
     if module in ("random", "random.Random"):
         traced = name in ("uniform", "randint", "randrange") or module == "random.Random" and name == "random"
-        return {S} | _frozen(event) if traced else None
+        decides = {D} if event.use_kinds & {"branch", "loop"} else set()
+        return {S} | decides | _frozen(event) if traced else None
     if module != "numpy.random" or name not in _DRAWS:
         return None
     one = event.facts.get("args", 0) <= _DRAWS[name] and "size" not in event.facts.get("keywords", ())
