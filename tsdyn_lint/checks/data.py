@@ -109,6 +109,7 @@ def tensor_membership(event: Event) -> set[Engine] | None:
     "TSD209",
     "call",
     "method",
+    "value-check",
     targets=(
         "torch.equal",
         "torch.allclose",
@@ -119,6 +120,8 @@ def tensor_membership(event: Event) -> set[Engine] | None:
     ),
 )
 def tensor_equality_call(event: Event) -> set[Engine] | None:
+    if event.kind == "value-check":
+        return {D, E}
     if not event.facts["target"].endswith((".equal", ".allclose", ".is_nonzero")) or not event.facts[
         "target"
     ].startswith("torch."):

@@ -371,6 +371,8 @@ class Instances(Calls):
             return Seq("tuple", [out, state], UNKNOWN)
         if kind == "torch.nn.CTCLoss":
             self.emit("dynshape", node, None, op="ctc_loss", target=kind, spelling="module", origin="data")
+        if kind == "torch.nn.GaussianNLLLoss":
+            return self.outside_call("torch.nn.functional.gaussian_nll_loss", args, node)
         if kind in ("torch.nn.MultiheadAttention", "torch.nn.LSTMCell"):
             return Seq("tuple", [Tensor("float"), Tensor("float")], UNKNOWN)
         if "MaxPool" in kind and (owner.kwargs.get("return_indices") is not None):

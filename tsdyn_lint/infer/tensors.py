@@ -616,6 +616,11 @@ class Tensors(Instances):
         for index, keyword in _SPECIALISED.get(name, ()) if owner is None else ():
             if any(isinstance(v, Scalar) and v.origin == "size" for v in options(args.get(index, keyword) or UNKNOWN)):
                 self.emit("size-argument", node, None, target=dotted)
+        if dotted == "torch.nn.functional.gaussian_nll_loss" and not isinstance(
+            args.get(2, "var") or UNKNOWN, (Const, Scalar)
+        ):
+            # it asks whether any of the variance is negative, unless that is a number
+            self.emit("value-check", node, None, target=dotted)
         if name == "tensor_split" and len(pos) > (0 if owner is not None else 1):
             tensor = self.tensor(pos[0 if owner is not None else 1])
             if tensor is not None:
