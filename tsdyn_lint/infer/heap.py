@@ -128,7 +128,8 @@ class Heap:
         if kind is Tensor:
             if value.hypothesis is not None or value.literal is not None:
                 raise Opaque
-            return (kind, value.dtype, value.rank, value.origin, value.numpy, value.data_sized, value.intermediate)
+            return (kind, value.dtype, value.rank, value.origin, value.numpy, value.data_sized, value.intermediate,
+                    value.fixed)  # fmt: skip
         if kind is Either:
             return (kind, tuple([token(v) for v in value.options]))
         if kind is Method:
@@ -206,8 +207,8 @@ def _fill(value: Any, section: Section, objects: Sequence[Any]) -> None:
         table = {k: v for (_, k), v in zip(keys, values(items), strict=True)}
         value.__init__(table, None if closed else _value(rest, objects), owner, name)
     elif kind is Tensor:
-        _, dtype, rank, origin, numpy, data_sized, intermediate = section
-        value.__init__(dtype, rank, origin, numpy, data_sized, intermediate=intermediate)
+        _, dtype, rank, origin, numpy, data_sized, intermediate, fixed = section
+        value.__init__(dtype, rank, origin, numpy, data_sized, intermediate=intermediate, fixed=fixed)
     elif kind is Either or kind is SliceValue:
         value.__init__(tuple(values(section[1])))
     elif kind is Method:

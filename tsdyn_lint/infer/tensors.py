@@ -166,6 +166,8 @@ class Tensors(Instances):
         size = self.data_size(owner) if owner.data_sized else Scalar("int", "size", owner.src)
         if owner.origin in ("parameter", "buffer", "constant") and not owner.data_sized:
             size = CONSTANT_INT if not owner.src else Scalar("int", "constant", owner.src)
+        if owner.fixed is not None and not owner.data_sized:
+            return Seq("size", [CONSTANT_INT if one else size for one in owner.fixed], size, src=owner.src)
         if owner.rank is not None:
             return Seq("size", [size] * owner.rank, size, src=owner.src)
         return Seq("size", None, size, src=owner.src)
@@ -486,7 +488,10 @@ class Tensors(Instances):
             literal = self.emit("literal", node)
         elif alias is not None and name in _SAME_STORAGE and alias.dtype in (dtype, None):
             literal = alias.literal
-        return Tensor(dtype, rank, origin, numpy, sized, hypothesis, literal=literal)
+        made = Tensor(dtype, rank, origin, numpy, sized, hypothesis, literal=literal)
+        if name in ("view", "reshape") and owner is not None and rank == len(args.pos):
+            made.fixed = tuple(map(_is_fixed, args.pos))
+        return made
 
     def result_rank(self, name: str, args: Args, owner: Tensor | None, tensors: list[Tensor]) -> int | None:
         if name in _FULL_REDUCTIONS:
@@ -510,6 +515,14 @@ class Tensors(Instances):
             dim = rest[0] if rest else args.kw.get("dim")
             if isinstance(dim, Const) and len(rest) < 2:
                 return rank - 1 if rank else 1 if dim.value == 1 else None
+        if (
+            name in ("view", "reshape")
+            and owner is not None
+            and args.pos
+            and args.rest is None
+            and all(isinstance(v, Const) and isinstance(v.value, int) or isinstance(v, Scalar) for v in args.pos)
+        ):
+            return len(args.pos)
         if rank is None:
             return None
         if name in ("unsqueeze", "unsqueeze_"):
@@ -536,13 +549,6 @@ class Tensors(Instances):
             "t",
         ):
             return rank
-        if (
-            name in ("view", "reshape")
-            and args.pos
-            and args.rest is None
-            and all(isinstance(v, (Const, Scalar)) for v in args.pos)
-        ):
-            return len(args.pos)
         return None
 
     def _tensors_in(self, value: Value) -> list[Tensor]:
@@ -902,6 +908,13 @@ def _dtype_of(value: Value) -> str | None:
         if name.startswith(("float", "half", "double", "bfloat", "FloatTensor", "HalfTensor", "DoubleTensor")):
             return "float"
     return None
+
+
+def _is_fixed(size: Value) -> bool:
+    """Whether a size given to a view is the same for every input: a number other than -1."""
+    if isinstance(size, Const):
+        return bool(size.value != -1)
+    return isinstance(size, Scalar) and size.origin == "constant"
 
 
 def _literal_dtype(value: Value | None) -> str | None:

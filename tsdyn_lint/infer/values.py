@@ -67,7 +67,7 @@ class Tensor:
     `dtype`: bool, int, float or None. `rank`: its number of dimensions where known. `origin`: data (an input or
     computed from one), constant (made of literals), parameter, buffer, random.
     `data_sized`: its length depends on data. `literal`: where it was made of Python values, which a trace holds as one
-    tensor for all calls.
+    tensor for all calls. `fixed`: which dimensions have one size whatever the input, where a view says so.
     """
 
     dtype: str | None = None
@@ -79,6 +79,7 @@ class Tensor:
     intermediate: bool = True
     literal: Event | None = None
     src: frozenset[Event] = NONE
+    fixed: tuple[bool, ...] | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -304,6 +305,7 @@ def _merge(a: Any, b: Any) -> Value | None:
             a.intermediate or b.intermediate,
             a.literal if a.literal is b.literal else None,
             a.src | b.src,
+            a.fixed if a.fixed == b.fixed else None,
         )
     if isinstance(a, Scalar):
         if a.type == b.type:
@@ -409,7 +411,7 @@ def key(value: Value, depth: int = 3) -> Hashable:
             return id(value)
         return ("c", type(value.value), value.value, value.soft, value.src)
     if type(value) is Tensor:
-        made = (value.origin, value.literal, value.numpy, value.data_sized)
+        made = (value.origin, value.literal, value.numpy, value.data_sized, value.fixed)
         return ("t", value.dtype, value.rank, made, value.hypothesis, value.src)
     if type(value) is Scalar:
         return ("s", value.type, value.origin, value.src)
