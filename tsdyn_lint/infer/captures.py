@@ -18,7 +18,8 @@ _EXAMPLES = frozenset({"args", "example_inputs"})
 class Capture:
     """A call or decorator that captures something: which engines, and the plain name of what is captured.
 
-    `inputs`: how many example inputs a trace or an export is given, where that can be counted.
+    `inputs`: how many example inputs a trace or an export is given, where that can be counted; `made`: what the file
+    calls to make what stands under that name.
     """
 
     engines: frozenset[Engine]
@@ -26,6 +27,7 @@ class Capture:
     row: int
     fullgraph: bool = False
     inputs: int = 0
+    made: frozenset[str] = frozenset()
 
 
 _FOUND: WeakKeyDictionary[Module, list[Capture]] = WeakKeyDictionary()
@@ -41,34 +43,24 @@ def captures(module: Module) -> list[Capture]:
 
 def inputs_of(module: Module, name: str) -> int:
     """The most example inputs that the file captures a function or a class of that name with."""
-    counted = [capture for capture in captures(module) if capture.inputs]
-    if not counted:
-        return 0
-    assert module.tree.syntax is not None
-    names = {name} | {
-        target.id
-        for node in ast.walk(module.tree.syntax)
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _plain_name(node.value.func) == name
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    return max((capture.inputs for capture in counted if capture.name in names), default=0)
+    return max((one.inputs for one in captures(module) if one.name == name or name in one.made), default=0)
 
 
 def _captures(module: Module) -> list[Capture]:
     syntax = module.tree.syntax
     if syntax is None or not may_capture(module.tree.text.encode()):
         return []
-    functions: dict[str, ast.FunctionDef | ast.Lambda] = {
+    examples: dict[str, ast.FunctionDef | ast.expr] = {
         **{n.name: n for n in syntax.body if isinstance(n, ast.FunctionDef)},
         **{
             target.id: n.value
-            for n in syntax.body
-            if isinstance(n, ast.Assign) and isinstance(n.value, ast.Lambda)
+            for n in ast.walk(syntax)
+            if isinstance(n, ast.Assign) and isinstance(n.value, (ast.Lambda, ast.Tuple))
             for target in n.targets
             if isinstance(target, ast.Name)
         },
     }
+    made = _makers(syntax)
     found = []
     for node in ast.walk(syntax):
         if isinstance(node, ast.Call):
@@ -78,8 +70,10 @@ def _captures(module: Module) -> list[Capture]:
                 example = node.args[1] if len(node.args) > 1 else None
                 for keyword in node.keywords:
                     example = keyword.value if keyword.arg in _EXAMPLES else example
-                count = _inputs(example, functions) if engines & {Engine.TRACE, Engine.EXPORT} else 0
-                found.append(Capture(engines, _plain_name(target), node.lineno, _is_full(node), count))
+                count = _inputs(example, examples) if engines & {Engine.TRACE, Engine.EXPORT} else 0
+                name = _plain_name(target)
+                makers = frozenset(made.get(name, ()))
+                found.append(Capture(engines, name, node.lineno, _is_full(node), count, makers))
         elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             for decorator in node.decorator_list:
                 called = decorator.func if isinstance(decorator, ast.Call) else decorator
@@ -89,21 +83,37 @@ def _captures(module: Module) -> list[Capture]:
     return found
 
 
+def _makers(syntax: ast.Module) -> dict[str, set[str]]:
+    """Variables, wherever in the file, and the plain names of what is called to make them: `net = Net(4).eval()`."""
+    made: dict[str, set[str]] = {}
+    for node in ast.walk(syntax):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            maker = node.value.func
+            while isinstance(maker, ast.Attribute) and isinstance(maker.value, ast.Call):
+                maker = maker.value.func
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    made.setdefault(target.id, set()).add(_plain_name(maker))
+    return made
+
+
 def _is_full(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and any(
         k.arg == "fullgraph" and isinstance(k.value, ast.Constant) and k.value.value is True for k in node.keywords
     )
 
 
-def _inputs(example: ast.expr | None, functions: Mapping[str, ast.FunctionDef | ast.Lambda]) -> int:
-    """How many values a tuple of example inputs holds: a literal, or one that a function of the file returns."""
+def _inputs(example: ast.expr | None, named: Mapping[str, ast.FunctionDef | ast.expr]) -> int:
+    """How many values a tuple of example inputs holds: a literal, a variable's, or one that a function returns."""
+    if isinstance(example, ast.Name) and isinstance(held := named.get(example.id), ast.Tuple):
+        return len(held.elts)
     if isinstance(example, (ast.Tuple, ast.List)):
         return len(example.elts)
     if isinstance(example, ast.Call) and isinstance(example.func, ast.Name):
-        maker = functions.get(example.func.id)
+        maker = named.get(example.func.id)
         if isinstance(maker, ast.Lambda):
             return _inputs(maker.body, {})
-        if maker is not None and isinstance(maker.body[-1], ast.Return):
+        if isinstance(maker, ast.FunctionDef) and isinstance(maker.body[-1], ast.Return):
             return _inputs(maker.body[-1].value, {})
     return 0
 
