@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 DEFAULT = frozenset({Engine.DYNAMO, Engine.RECOMPILE, Engine.SCRIPT})
 """What is judged in a project that calls no capture."""
 
+SCRIPT_IF_TRACING = frozenset({"torch.jit.script_if_tracing", "torch.jit._script_if_tracing"})
+"""Names of the decorator that scripts a function where a trace reaches it."""
+
 CAPTURES: dict[str, frozenset[Engine]] = {
     "torch.compile": frozenset({Engine.DYNAMO, Engine.RECOMPILE}),
     "torch._dynamo.optimize": frozenset({Engine.DYNAMO, Engine.RECOMPILE}),
     "torch.jit.script": frozenset({Engine.SCRIPT}),
-    "torch.jit.script_if_tracing": frozenset({Engine.SCRIPT}),
-    "torch.jit._script_if_tracing": frozenset({Engine.SCRIPT}),
+    **dict.fromkeys(sorted(SCRIPT_IF_TRACING), frozenset({Engine.SCRIPT})),
     "torch.jit.trace": frozenset({Engine.TRACE}),
     "torch.jit.trace_module": frozenset({Engine.TRACE}),
     "torch.export.export": frozenset({Engine.EXPORT}),

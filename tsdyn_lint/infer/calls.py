@@ -40,6 +40,7 @@ from tsdyn_lint.infer.values import (
     unknown,
 )
 from tsdyn_lint.resolve import Class, Function
+from tsdyn_lint.usage import SCRIPT_IF_TRACING
 
 _SAME = 3
 """Walks of one function inside of each other."""
@@ -235,7 +236,7 @@ class Calls(Recall):
             "numba.njit",
         }:
             muted = 1
-        if names & {"torch.jit.script_if_tracing", "torch.jit._script_if_tracing"}:
+        if names & SCRIPT_IF_TRACING:
             engines = engines - frozenset({Engine.TRACE})  # Dynamo and export look into the function itself
         if "torch.compiler.allow_in_graph" in names or "torch._dynamo.allow_in_graph" in names:
             muted = 1
@@ -263,8 +264,7 @@ class Calls(Recall):
         function, caller = func.function, self.frame
         stack = caller.stack
         if node is not None and not self.muted:
-            block = caller.blocks[-1] if caller.blocks else ""
-            stack = (*stack, Step(caller.function, node, caller.piece, block, caller.sides))
+            stack = (*stack, Step(caller.function, node, caller.piece, caller.block, caller.sides))
         if func.bare:
             self._entered.add(function)
         env = Env(function.module, func.env)

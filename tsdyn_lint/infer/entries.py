@@ -37,8 +37,9 @@ from tsdyn_lint.infer.walk import OutOfBudget, _level
 from tsdyn_lint.parse import ParseFailure
 from tsdyn_lint.resolve import Assigned, Class, Function, Module, Program
 from tsdyn_lint.torchdata.load import TorchData
+from tsdyn_lint.usage import SCRIPT_IF_TRACING
 
-_SCRIPTED = frozenset({"torch.jit.script", "torch.jit.script_if_tracing", "torch.jit._script_if_tracing"})
+_SCRIPTED = SCRIPT_IF_TRACING | {"torch.jit.script"}
 _IGNORED = frozenset({"torch.jit.ignore", "torch.jit.unused"})
 
 

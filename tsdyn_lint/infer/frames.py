@@ -109,3 +109,8 @@ class Frame:
     yields: list[Value] = field(default_factory=list)
     rebuilt: set[str] = field(default_factory=set)
     """Attribute paths that this call has set without looking at what they held: reading them back is no state."""
+
+    @property
+    def block(self) -> str:
+        """The innermost enclosing statement that Dynamo cannot resume in; empty where there is none."""
+        return self.blocks[-1] if self.blocks else ""

@@ -110,7 +110,7 @@ class Core:
         if known is None:
             known = self.events[key] = Event(
                 kind, node, frame.piece, frame.function, frame.stack, frame.entry, facts, [], confidence, hypotheses,
-                frame.blocks[-1] if frame.blocks else "", frame.repeated, frame.engines, frame.sides,
+                frame.block, frame.repeated, frame.engines, frame.sides,
                 asked,
             )  # fmt: skip
             return known

@@ -20,6 +20,7 @@ from tsdyn_lint.script.problems import CERTAIN, LIKELY, POSSIBLE
 from tsdyn_lint.script.pyvalues import Const, Inst
 from tsdyn_lint.script.signatures import Compiled
 from tsdyn_lint.script.sugar import UNKNOWN, V
+from tsdyn_lint.usage import SCRIPT_IF_TRACING
 
 if TYPE_CHECKING:
     from tsdyn_lint.script.body import Body
@@ -40,8 +41,7 @@ _WRAPPING = frozenset(
         "torch.cuda.amp.custom_fwd",
         "torch.amp.custom_fwd",
         "abc.abstractmethod",
-        "torch.jit.script_if_tracing",
-        "torch.jit._script_if_tracing",
+        *SCRIPT_IF_TRACING,
         "torch.compiler.disable",
         "torch._dynamo.disable",
         "torch.compile",
