@@ -43,8 +43,6 @@ from tsdyn_lint.infer.values import (
     unknown,
 )
 
-_MODULE_LISTS = frozenset({"modulelist", "sequential"})
-
 
 class BuiltinCalls(Tensors):
     """`builtin_call` for `builtins.*`, `container_method` for lists, dicts and strings."""
@@ -275,10 +273,7 @@ class BuiltinCalls(Tensors):
             modules = [
                 v
                 for v in owner.attrs.values()
-                if isinstance(v, Instance)
-                and v.is_module
-                or isinstance(v, Seq)
-                and v.kind in ("sequential", "modulelist")
+                if isinstance(v, Instance) and v.is_module or isinstance(v, Seq) and v.of_modules
             ]
             if modules:
                 return either(modules[:5])
@@ -415,7 +410,7 @@ class BuiltinCalls(Tensors):
         if lists and all(x is not None for x in lists) and args.rest is None:
             rows = [Seq("tuple", list(row), UNKNOWN) for row in zip(*[x for x in lists if x is not None], strict=False)]
             return Seq("gen", list(rows), UNKNOWN, src=sources(*args.pos))
-        counted = any(isinstance(v, Seq) and (v.items is not None or v.kind in _MODULE_LISTS) for v in args.pos)
+        counted = any(isinstance(v, Seq) and (v.items is not None or v.of_modules) for v in args.pos)
         for value in args.pos:
             if isinstance(value, Tensor) and not counted:  # else as many steps as there are modules
                 self.loop_over(value, node)
@@ -424,7 +419,7 @@ class BuiltinCalls(Tensors):
             if args.rest is None
             else Seq("tuple", None, UNKNOWN)
         )
-        kind = "modulelist" if any(isinstance(v, Seq) and v.kind in _MODULE_LISTS for v in args.pos) else "gen"
+        kind = "modulelist" if any(isinstance(v, Seq) and v.of_modules for v in args.pos) else "gen"
         sized = any(isinstance(v, Seq) and v.data_sized for v in args.pos)
         return Seq(kind, None, each, data_sized=sized, src=sources(*args.pos))
 
@@ -434,10 +429,10 @@ class BuiltinCalls(Tensors):
         first = start.value if isinstance(start, Const) and isinstance(start.value, int) else 0
         if isinstance(value, Seq) and value.items is not None:
             rows = [Seq("tuple", [Const(i), v], UNKNOWN) for i, v in enumerate(value.items, first)]
-            kind = value.kind if value.kind in ("modulelist", "sequential") else "gen"
+            kind = value.kind if value.of_modules else "gen"
             return Seq(kind, list(rows), UNKNOWN, src=value.src)
         self.loop_over(value, node)
-        kind = value.kind if isinstance(value, Seq) and value.kind in ("modulelist", "sequential") else "gen"
+        kind = value.kind if isinstance(value, Seq) and value.of_modules else "gen"
         return Seq(
             kind,
             None,
@@ -644,7 +639,7 @@ class BuiltinCalls(Tensors):
             return Scalar("int", "size", owner.src)
         if name == "_asdict":
             return UNKNOWN
-        if owner.kind in ("modulelist", "sequential"):
+        if owner.of_modules:
             if name in ("parameters", "named_parameters", "buffers"):
                 return Seq("gen", None, Tensor(origin="parameter"))
             if name in ("children", "modules"):

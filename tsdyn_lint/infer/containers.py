@@ -128,7 +128,7 @@ class Containers(Operators):
             else [self.iterate(iterable, part.iter, "loop")]
         )
         repeated = self.frame.repeated
-        if isinstance(iterable, Seq) and iterable.kind in ("modulelist", "sequential"):
+        if isinstance(iterable, Seq) and iterable.of_modules:
             self.frame.repeated = True
         for value in values:
             self.bind(part.target, value)

@@ -784,7 +784,7 @@ class LibraryCalls(BuiltinCalls):
         for value in owner.attrs.values():
             if isinstance(value, Instance) and value.is_module:
                 found.append(value)
-            elif isinstance(value, Seq) and value.kind in ("modulelist", "sequential"):
+            elif isinstance(value, Seq) and value.of_modules:
                 found.append(element(value))
         return either(found[:5]) if found else UNKNOWN
 

@@ -700,7 +700,7 @@ def _sure(iterable: Value) -> bool:
 
 
 def _layers(iterable: Value) -> bool:
-    if isinstance(iterable, Seq) and iterable.kind in ("modulelist", "sequential"):
+    if isinstance(iterable, Seq) and iterable.of_modules:
         return True
     row = element(iterable) if isinstance(iterable, Seq) and iterable.items != [] else UNKNOWN
     return isinstance(row, Seq) and any(isinstance(v, Instance) and v.is_module for v in row.items or [])

@@ -101,6 +101,11 @@ class Seq:
     fields: tuple[str, ...] = ()
     """Names of the items, for a named tuple that torch returns."""
 
+    @property
+    def of_modules(self) -> bool:
+        """Whether this is a container of submodules: nn.ModuleList, nn.Sequential or what walks one."""
+        return self.kind in ("modulelist", "sequential")
+
 
 @dataclass(eq=False, slots=True)
 class Mapping:
