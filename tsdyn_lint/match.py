@@ -145,6 +145,8 @@ class Matcher:
                 hit = verdict.engines & event.engines
                 if Engine.DYNAMO in hit and compiled.captures(event):
                     hit -= {Engine.DYNAMO, Engine.RECOMPILE}
+                if Engine.RECOMPILE in hit and compiled.generalises(event):
+                    hit -= {Engine.RECOMPILE}
                 yield event, rule, verdict, hit - _mended(event, data)
 
 

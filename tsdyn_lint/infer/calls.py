@@ -47,6 +47,7 @@ _SAME = 3
 _SAME_QUIET = 1
 """As many without events of a local function that returns nothing: deeper ones do again what the first did."""
 _DYNAMO = frozenset({Engine.DYNAMO, Engine.RECOMPILE})
+_TRACE = frozenset({Engine.TRACE})
 
 
 class Calls(Recall):
@@ -225,6 +226,9 @@ class Calls(Recall):
             if node is not None:
                 self.emit("call", node, None, target="torch.compiler.<disabled>", function=function.qualname)
             engines = engines - _DYNAMO
+        if "torch.compile" in names and node is not None:
+            self.emit("call", node, None, sub="compiled", target="torch.compile.<compiled>", function=function.qualname)
+            engines = engines - _TRACE
         if "torch.library.custom_op" in names and node is not None:
             if not any(f"{function.name}.register_fake" in line for line in function.module.tree.lines):
                 self.emit("call", node, None, target="torch.library.<custom op without fake>", function=function.name)
@@ -237,7 +241,7 @@ class Calls(Recall):
         }:
             muted = 1
         if names & SCRIPT_IF_TRACING:
-            engines = engines - frozenset({Engine.TRACE})  # Dynamo and export look into the function itself
+            engines = engines - _TRACE  # Dynamo and export look into the function itself
         if "torch.compiler.allow_in_graph" in names or "torch._dynamo.allow_in_graph" in names:
             muted = 1
         return engines, muted

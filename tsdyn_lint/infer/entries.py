@@ -5,13 +5,14 @@ exports.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import libcst as cst
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.captures import captures, dotted_ast, inputs_of
+from tsdyn_lint.infer.differing import differing_attributes
 from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, LIKELY, POSSIBLE, Event, Hypothesis, Use
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.library_calls import LibraryCalls
@@ -147,6 +148,21 @@ class Entry:
                 walker.tracked.update({state: None for state in written if state not in walker.tracked})
                 walker.forget_calls()
                 self.call(walker, self_value, proved)
+            self.compare_instances(walker)
+
+    def compare_instances(self, walker: Walk) -> None:
+        """Tell the first read of each attribute by which the instances of the class fail each other's guards."""
+        if self.cls is None or self.function.cls is not self.cls:
+            return
+        differing = differing_attributes(self.cls)
+        if not differing:
+            return
+        statements, piece = self.function.body
+        with walker.inside(Frame(self.function, piece, Env(self.function.module), (), self.name)):
+            for node in _reads_of_self(statements):
+                kind = differing.pop(node.attr.value, "")
+                if kind:
+                    walker.emit("differing-attribute", node, type=kind)
 
     def call(self, walker: Walk, self_value: Value | None, args: Args) -> None:
         """One call of the entry, with the hooks that its constructor put on it."""
@@ -219,6 +235,15 @@ def _is_abstract(cls: Class) -> bool:
             if isinstance(raised, ast.Name) and raised.id == "NotImplementedError":
                 return True
     return False
+
+
+def _reads_of_self(nodes: Iterable[cst.CSTNode]) -> Iterator[cst.Attribute]:
+    """Where attributes of `self` are read, in the order of the source."""
+    for node in nodes:
+        if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.value.value == "self":
+            yield node
+        elif not isinstance(node, cst.AssignTarget):
+            yield from _reads_of_self(node.children)
 
 
 _EMPTY = cst.Module([])

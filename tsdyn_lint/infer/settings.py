@@ -24,12 +24,14 @@ class CompileSettings:
 
     `fullgraph`: every `torch.compile` of the project asks for one graph, which turns both captures on and makes what
     still breaks an error. `reordered`: functions that Dynamo moves to the end of the graph instead of breaking.
+    `dynamic_integers`: integers that modules hold become dynamic when they change, as arguments do.
     """
 
     scalars: bool = False
     dynamic_shapes: bool = False
     fullgraph: bool = False
     reordered: frozenset[str] = frozenset()
+    dynamic_integers: bool = False
 
     def captures(self, event: Event) -> bool:
         """Whether an event that breaks the graph by default is captured under these settings (measured on 2.13)."""
@@ -40,6 +42,15 @@ class CompileSettings:
             return (self.dynamic_shapes or self.fullgraph) and event.facts.get("op") not in _NEVER_CAPTURED
         if event.kind in ("call", "method"):
             return event.facts["target"] in self.reordered
+        return False
+
+    def generalises(self, event: Event) -> bool:
+        """Whether what compiles again for each value by default does so once (measured on 2.13)."""
+        if event.kind == "differing-attribute":
+            return self.dynamic_integers and event.facts["type"] == "int"
+        if event.kind == "write":
+            counts = event.facts["form"] == "augment" and event.facts["value"] in ("constant", "scalar")
+            return self.dynamic_integers and event.facts["owner"] == "self" and counts
         return False
 
 
@@ -63,6 +74,7 @@ def compile_settings(modules: Iterable[Module]) -> CompileSettings:
         dynamic_shapes=values.get("capture_dynamic_output_shape_ops", False),
         fullgraph=bool(graphs) and all(graphs),
         reordered=frozenset(reordered),
+        dynamic_integers=values.get("allow_unspec_int_on_nn_module", False),
     )
 
 

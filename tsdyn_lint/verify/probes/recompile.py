@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -35,8 +36,8 @@ def probe(subject: Subject) -> Recompiles:
     graphs = Graphs(subject.project)
     answers: list[Answer] = []
     calls, eager = swept(subject)
-    with clean(), Tap(subject.project) as tap:
-        compiled = torch.compile(uncompiled(subject.fresh()), backend=graphs)
+    with clean(), contextlib.ExitStack() as stack, Tap(subject.project) as tap:
+        compiled = used(subject, graphs, stack)
         for index, (call, want) in enumerate(zip(calls, eager, strict=True)):
             before = len(tap.recompiles), len(_mine(tap, subject.project)), graphs.count
             got = attempt(compiled, call, index)
@@ -54,6 +55,23 @@ def probe(subject: Subject) -> Recompiles:
             hits += len(labels) > 1 and not compiled_now
         limit = limit_hit(tap)
     return Recompiles(error is None, tuple(labels), tuple(recompiles), tuple(after), hits, tuple(answers), limit, error)
+
+
+def used(subject: Subject, graphs: Graphs, stack: contextlib.ExitStack) -> Callable[..., Any]:
+    """The subject compiled; as it is, where it compiles parts of its own, whose instances fail each other's guards."""
+    function: Callable[..., Any] = uncompiled(subject.fresh())
+    parts = list(function.modules())[1:] if isinstance(function, torch.nn.Module) else []
+    if any(map(_is_compiled, parts)):
+        with contextlib.suppress(TypeError, AttributeError):  # this torch cannot have its backends replaced
+            stack.enter_context(torch.compiler.set_stance("default", force_backend=graphs))
+            return function
+    compiled: Callable[..., Any] = torch.compile(function, backend=graphs)
+    return compiled
+
+
+def _is_compiled(module: torch.nn.Module) -> bool:
+    decorated = hasattr(type(module).forward, "_torchdynamo_orig_callable")
+    return decorated or isinstance(module, torch._dynamo.OptimizedModule) or module._compiled_call_impl is not None
 
 
 def swept(subject: Subject) -> tuple[tuple[Call, ...], list[Result]]:
