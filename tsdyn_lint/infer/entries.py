@@ -147,6 +147,8 @@ class Entry:
                 # start which arguments turned out to be tensors
                 walker.tracked.update({state: None for state in written if state not in walker.tracked})
                 walker.forget_calls()
+                for (_, name), (owner, value) in walker.filled.items():
+                    owner.attrs[name] = value
                 self.call(walker, self_value, proved)
             self.compare_instances(walker)
 
@@ -167,6 +169,7 @@ class Entry:
     def call(self, walker: Walk, self_value: Value | None, args: Args) -> None:
         """One call of the entry, with the hooks that its constructor put on it."""
         walker.rebuilt.clear()
+        walker.filled.clear()
         if not isinstance(self_value, Instance):
             walker.call_function(Func(self.function, self_value), args, None)
             return

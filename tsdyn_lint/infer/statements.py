@@ -345,6 +345,10 @@ class Statements(Expressions):
             state=(id(owner), name), **facts,
         )  # fmt: skip
         state = _stateful(value)
+        if isinstance(before, Const) and before.value is None and isinstance(state, Tensor) and not self.weak:
+            self.filled[id(owner), name] = owner, state
+        else:
+            self.filled.pop((id(owner), name), None)
         owner.attrs[name] = (
             state
             if before is None
