@@ -58,7 +58,7 @@ class Core:
         self.rebuilt: set[tuple[int, str]] = set()
         """Attributes, by owner and name, that this call of the entry has surely set before anything read them."""
         self.filled: dict[tuple[int, str], tuple[Instance, Value]] = {}
-        """Attributes that were None, by owner and name, and the tensors that this call of the entry surely set them to."""
+        """Attributes that were None, by owner and name, and the tensors that this call surely set them to."""
         self.steps = 0
         self.frame: Frame = None  # type: ignore[assignment]  # set by `inside` before anything is walked
         self._module_values: dict[tuple[int, str], Value] = {}
