@@ -175,6 +175,7 @@ def _judge_chunk(chunk: list[Source], settings: Settings, rulebook: RuleBook, tr
 
     if gc.get_count()[0] > _GARBAGE and not gc.isenabled():
         gc.collect()
+        gc.freeze()  # what is left is kept for the next analyses, and need not be looked at again
     try:
         analysis = analyse(chunk, settings, rulebook, trees)
         read = {path: dict(files) for path, files in analysis.dependencies.items()}

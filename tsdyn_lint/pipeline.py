@@ -107,9 +107,11 @@ def _analyse(files: Sequence[Source], settings: Settings, rulebook: RuleBook, tr
     common = program.common()
     trees.clear()
     trees.update(common)
-    return Analysis(
+    analysis = Analysis(
         findings, engines, "asked for", program.dependencies(), frozenset(program.missing), program.summaries()
     )
+    program.release()
+    return analysis
 
 
 def _text(path: Path, given: Mapping[Path, Source]) -> str | None:

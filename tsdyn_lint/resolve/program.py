@@ -181,6 +181,14 @@ class Program:
             if isinstance(module, Module) and (path not in linted or len(folders.get(path, ())) >= _SEVERAL)
         }
 
+    def release(self) -> None:
+        """Takes the modules apart, once all is known of them: they hold what they define, which holds them, and to
+        find that among the nodes of all trees takes the garbage collector a tenth of the run.
+        """
+        for module in self._by_path.values():
+            if isinstance(module, Module):
+                module.release()
+
     # --- names
 
     def lookup(self, module: Module, name: str, _seen: frozenset[tuple[str, str]] = frozenset()) -> Definition | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -151,6 +151,10 @@ class Methods(Mapping[str, Function]):
         """The definitions that a later one of the same name hides: its overloads, if they are that."""
         return list(map(self._syntax, self._listed[name][:-1]))
 
+    def parsed(self) -> Iterable[Function]:
+        """The functions that were looked up."""
+        return self._parsed.values()
+
     def add(self, name: str, function: Function | int) -> None:
         """Takes a function, or the row at which one was left out."""
         self._listed.setdefault(name, []).append(function)
@@ -231,6 +235,16 @@ class Module:
             if segment.kind == kind and row not in self._definitions:
                 self.symbols.get(segment.names[0])
         return [self._definitions[row] for row in sorted(self._definitions)]
+
+    def release(self) -> None:
+        """Takes the module apart, with all that is defined in it: nothing may ask it any more."""
+        todo: list[Class | Function] = list(self._definitions.values())
+        while todo:
+            definition = todo.pop()
+            if isinstance(definition, Class):
+                todo += [*definition.classes.values(), *definition.methods.parsed()]
+            vars(definition).clear()
+        vars(self).clear()
 
     @property
     def package(self) -> str:
