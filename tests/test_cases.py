@@ -63,6 +63,9 @@ def test_case(case: Case, tmp_path: Path) -> None:
     settings = Settings(root=tmp_path, engines=frozenset(Engine), torch_version=(2, 13), selected=RULEBOOK.codes)
     found = lint(sources, settings, RULEBOOK)
     assert sorted(fired(case, found, tmp_path)) == sorted(marked(case))
+    heard = frozenset(Engine) - {Engine.SCRIPT}  # whose part its own compiler decides, after the message is made
+    unsaid = [(f.message, e.value) for f in found for e in heard.intersection(f.engines) if e.value not in f.message]
+    assert not unsaid, "a message says what happens in each capture that its finding names"
 
 
 def marked(case: Case) -> Iterator[str]:
