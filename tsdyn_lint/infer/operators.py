@@ -86,7 +86,8 @@ class Operators(Refinement):
         """
         asserts = form == "assert"
         if type(node) is cst.UnaryOperation and type(node.operator) is cst.Not and form != "value":
-            inner = self.expr(node.expression)
+            dropped = {"raises_only": True} if asserts or facts.get("raises_only") else {}
+            inner = self.condition(node.expression, "value", **dropped)
             return self.negated(inner, node, form if asserts else "not", **{**facts, "plain": False})
         if type(node) is cst.BooleanOperation:
             conjunction = type(node.operator) is cst.And

@@ -35,7 +35,7 @@ from tsdyn_lint.infer.values import (
     join,
     options,
 )
-from tsdyn_lint.resolve import Function
+from tsdyn_lint.resolve import Function, checks_only
 from tsdyn_lint.resolve.symbols import imported_names
 
 _UNROLL = 24
@@ -388,7 +388,7 @@ class Statements(Expressions):
     # --- branches
 
     def if_(self, node: cst.If) -> bool:
-        raises_only = node.orelse is None and _only_raises(node.body)
+        raises_only = checks_only(node) or self.frame.function.is_a_check
         value = self.condition(node.test, "if", raises_only=raises_only)
         return self.branch(value, node.test, lambda: self.suite(node.body), lambda: self.otherwise(node.orelse))
 
@@ -684,12 +684,6 @@ def _stateful(value: Value) -> Value:
     if isinstance(value, Scalar) and value.origin in ("unknown", "constant"):
         return Scalar(value.type, "state", value.src)
     return value
-
-
-def _only_raises(suite: cst.BaseSuite) -> bool:
-    return all(
-        type(s) is cst.SimpleStatementLine and all(type(x) is cst.Raise for x in s.body) for s in suite.body
-    ) or (type(suite) is cst.SimpleStatementSuite and all(type(x) is cst.Raise for x in suite.body))
 
 
 def _sure(iterable: Value) -> bool:

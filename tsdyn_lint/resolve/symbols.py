@@ -11,6 +11,7 @@ from pathlib import Path
 import libcst as cst
 
 from tsdyn_lint.parse import ParseFailure, Piece, Segment, Tree, marked_row
+from tsdyn_lint.resolve.checking import is_a_check
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,11 @@ class Function:
         if isinstance(self.node, cst.Lambda):
             return (), self.header_piece
         return self.module.tree.body(self.node, self.header_piece)
+
+    @cached_property
+    def is_a_check(self) -> bool:
+        """Whether all that a call of it does is to raise or not."""
+        return is_a_check(self.body[0])
 
     @cached_property
     def syntax(self) -> ast.stmt | None:
