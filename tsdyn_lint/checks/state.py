@@ -10,7 +10,12 @@ _OUTPUT = frozenset({"arith", "shape", "index", "branch", "loop", "return", "arg
 
 
 def _frozen(event: Event) -> set[Engine]:
-    """Trace and export keep the state of the first call where a later read reaches the output."""
+    """Trace and export keep the state of the first call where a later read reaches the output.
+
+    What is made of parameters alone is the same in each call.
+    """
+    if event.facts.get("lasts"):
+        return set()
     return {T, E} if event.facts.get("reads", frozenset()) & _OUTPUT else set()
 
 

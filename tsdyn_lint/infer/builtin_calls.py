@@ -774,8 +774,10 @@ class BuiltinCalls(Tensors):
                 read.facts["nodes"].discard(node.func.value)
             elif isinstance(node, cst.Subscript):
                 read.facts["nodes"].discard(node.value)
+        made = self.tensor(value)
+        lasts = how == "setitem" and made is not None and made.origin in ("parameter", "buffer")
         self.emit("write", node, None, sub=owner.name, owner=owner.owner, name=owner.name, form=how, container=kind,
-                  resizes=changes_length, value="tensor" if self.tensor(value) else "other", state=state)  # fmt: skip
+                  resizes=changes_length, value="tensor" if made else "other", state=state, lasts=lasts)  # fmt: skip
 
     def holder(self, owner: Seq | Mapping) -> tuple[int, str]:
         """Whose state a shared container is."""

@@ -194,7 +194,7 @@ class Containers(Operators):
                 if option.data_sized or option.origin not in ("constant", "parameter", "buffer", "random"):
                     self.emit("loop", node, option, over="tensor", form="iterate", data_sized=option.data_sized)
             elif isinstance(option, Seq):
-                if option.src:
+                if option.src and option.items is None:
                     self.use(option, "loop", node)
                 if option.name == "<rows>" and option.items is None:
                     self.emit("loop", node, None, over="tensor", form="iterate", data_sized=False)
