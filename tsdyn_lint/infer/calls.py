@@ -275,7 +275,7 @@ class Calls(Recall):
         body, piece = function.body
         frame = Frame(function, piece, env, stack, caller.entry, caller.confidence, engines, repeated=caller.repeated)
         frame.entered, frame.asked = engines, caller.asked
-        if stack:
+        if stack and not _hands_on(node):
             frame.given = given(function.node.params, len(args.pos), args.kw)
         with self.inside(frame):
             self.bind_parameters(func, args, env)
@@ -423,3 +423,8 @@ def _wraps(decorator: Function) -> bool:
 
 def _parameter_names(node: cst.FunctionDef | cst.Lambda) -> frozenset[str]:
     return frozenset(p.name.value for p in (*node.params.posonly_params, *node.params.params))
+
+
+def _hands_on(node: cst.CSTNode | None) -> bool:
+    """Whether a call passes on what its own function was called with: it is not the one that chose the arguments."""
+    return isinstance(node, cst.Call) and any(argument.star for argument in node.args)

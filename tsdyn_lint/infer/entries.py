@@ -376,12 +376,11 @@ def with_proved(args: Args) -> Args:
 
 def entry_value(walker: Walk, parameter: cst.Param, function: Function, first: bool) -> Value:
     """The value of one parameter of an entry point."""
-    annotated: Value = UNKNOWN
-    if parameter.annotation is not None:
-        annotated = walker.annotated(parameter.annotation.annotation, function.module)
     name = parameter.name.value
+    told = parameter.annotation.annotation if parameter.annotation is not None else function.documented.get(name)
+    annotated = walker.annotated(told, function.module)
     guess: Value
-    if parameter.annotation is not None:
+    if told is not None:
         guess = _as_argument(annotated)
         if isinstance(annotated, Either) and any(isinstance(o, Scalar) for o in annotated.options):
             # `int | Tensor`: which one it is given, only its use can tell
@@ -395,7 +394,7 @@ def entry_value(walker: Walk, parameter: cst.Param, function: Function, first: b
     with walker.inside(Frame(function, function.header_piece, Env(function.module))), walker.quietly():
         default = walker.expr(parameter.default)
     if isinstance(default, Const) and default.value is None:
-        if first and parameter.annotation is None:
+        if first and told is None:
             return guess
         rest = tuple(
             v

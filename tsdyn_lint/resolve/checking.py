@@ -30,8 +30,8 @@ def _statements(suite: cst.BaseSuite) -> Sequence[cst.CSTNode]:
 
 
 def _ends_in_raise(body: Sequence[cst.CSTNode]) -> bool:
-    last = body[-1]
-    return isinstance(last, (cst.SimpleStatementLine, cst.SimpleStatementSuite)) and isinstance(last.body[-1], cst.Raise)
+    line = body[-1]
+    return isinstance(line, (cst.SimpleStatementLine, cst.SimpleStatementSuite)) and type(line.body[-1]) is cst.Raise
 
 
 def _checks(node: cst.CSTNode) -> bool:

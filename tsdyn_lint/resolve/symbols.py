@@ -12,6 +12,7 @@ import libcst as cst
 
 from tsdyn_lint.parse import ParseFailure, Piece, Segment, Tree, marked_row
 from tsdyn_lint.resolve.checking import is_a_check
+from tsdyn_lint.resolve.documented import comment_types, docstring_types
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,30 @@ class Function:
     def syntax(self) -> ast.stmt | None:
         """The function as `ast` has it; its body is not parsed for that."""
         return None if isinstance(self.node, cst.Lambda) else self.module.tree.syntax_of(self.node)
+
+    @cached_property
+    def type_comment(self) -> str | None:
+        """What follows `# type:` under the header."""
+        if isinstance(self.node, cst.Lambda) or not isinstance(self.node.body, cst.IndentedBlock):
+            return None
+        lines = [self.node.body.header.comment]
+        for first in (self.node.body.body[:1], self.body[0][:1]):
+            lines += [line.comment for statement in first for line in getattr(statement, "leading_lines", ())]
+        for comment in lines:
+            if comment is not None and comment.value.lstrip("# ").startswith("type: ("):
+                return comment.value.partition("type:")[2]
+        return None
+
+    @cached_property
+    def documented(self) -> Mapping[str, cst.BaseExpression]:
+        """Types of parameters that are no annotations: those of the type comment, else what the docstring says."""
+        names = [p.name.value for p in (*self.node.params.posonly_params, *self.node.params.params)]
+        kinds = comment_types(self.type_comment) if self.type_comment is not None else ()
+        if kinds and len(kinds) in (len(names), len(names) - 1):
+            return dict(zip(names[len(names) - len(kinds) :], kinds, strict=True))
+        if not isinstance(self.syntax, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return {}
+        return dict(docstring_types(ast.get_docstring(self.syntax) or ""))
 
     @cached_property
     def is_static(self) -> bool:

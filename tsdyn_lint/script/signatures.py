@@ -129,7 +129,7 @@ class Signatures(Problems):
 
     def _comment_types(self, function: Function, count: int) -> tuple[list[t.Type], t.Type] | None:
         """The types of `count` parameters and of the result in a `# type: (Tensor) -> Tensor` comment."""
-        text = _type_comment(function)
+        text = function.type_comment
         if text is None:
             return None
         at = function.node.name if isinstance(function.node, cst.FunctionDef) else function.node
@@ -191,20 +191,6 @@ class Signatures(Problems):
         if isinstance(node, cst.Subscript) and self.annotations.dotted(node.value, module)[0].startswith("typing."):
             return t.Type("type")
         return None
-
-
-def _type_comment(function: Function) -> str | None:
-    """What follows `# type:` under the header."""
-    node = function.node
-    if not isinstance(node, cst.FunctionDef) or not isinstance(node.body, cst.IndentedBlock):
-        return None
-    lines = [node.body.header.comment]
-    for first in (node.body.body[:1], function.body[0][:1]):
-        lines += [line.comment for statement in first for line in getattr(statement, "leading_lines", ())]
-    for comment in lines:
-        if comment is not None and comment.value.lstrip("# ").startswith("type: ("):
-            return comment.value.partition("type:")[2]
-    return None
 
 
 def is_static_forward(function: Function) -> bool:
