@@ -71,7 +71,7 @@ def random_constant(event: Event) -> set[Engine] | None:
     module, _, name = event.facts["target"].rpartition(".")
     if module in ("random", "random.Random"):
         traced = name in ("uniform", "randint", "randrange") or module == "random.Random" and name == "random"
-        decides = {D} if event.use_kinds & {"branch", "loop"} else set()
+        decides = {D} if event.use_kinds & {"branch", "loop", "index", "shape"} else set()
         return {S} | decides | _frozen(event) if traced else None
     if module != "numpy.random" or name not in _DRAWS:
         return None

@@ -81,7 +81,7 @@ def data_dependent_assert(event: Event) -> set[Engine] | None:
 @check("TSD206", "dynshape")
 def dynamic_shape_op(event: Event) -> set[Engine] | None:
     op = event.facts["op"]
-    if op == "ctc_loss":
+    if op in ("ctc_loss", "cutoffs"):
         return {D, E}
     return None if op in ("mask-index", "one_hot") else {D}
 
@@ -146,3 +146,8 @@ def module_index_by_tensor(event: Event) -> Verdict | None:
     if event.facts["spelling"] != "index" or event.facts.get("container") == "list":
         return None
     return Verdict(frozenset({D, S, T, E}))
+
+
+@check("TSD213", "module-read")
+def value_read_by_module(event: Event) -> set[Engine] | None:
+    return {D, T, E} if event.facts["baked"] else {D, E}

@@ -7,9 +7,12 @@ from typing import Any
 
 import libcst as cst
 
+from tsdyn_lint.infer import inside_modules
 from tsdyn_lint.infer.calls import Calls
+from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.recall import Args, instance_key
+from tsdyn_lint.infer.refine import is_soft_none
 from tsdyn_lint.infer.values import (
     BOOL,
     FLOAT,
@@ -371,6 +374,20 @@ class Instances(Calls):
             return Seq("tuple", [out, state], UNKNOWN)
         if kind == "torch.nn.CTCLoss":
             self.emit("dynshape", node, None, op="ctc_loss", target=kind, spelling="module", origin="data")
+        for mask in inside_modules.compared_masks(kind, args):
+            self.confirm(mask)
+            unlikely = any(map(is_soft_none, options(mask)))
+            sure = POSSIBLE if unlikely else CERTAIN if isinstance(mask, Tensor) else LIKELY
+            origin = getattr(self.tensor(mask), "origin", "")
+            self.emit("module-read", node, mask, sure, cls=kind.rpartition(".")[2], baked=origin == "data")
+        if (
+            inside_modules.counts_batches(owner)
+            and self.truth(owner.attrs.get("training", self.training))[0] is not False
+        ):
+            self.emit("module-read", node, None, LIKELY, cls=kind.rpartition(".")[2], baked=False)
+        if kind == "torch.nn.AdaptiveLogSoftmaxWithLoss":
+            self.emit("dynshape", node, None, op="cutoffs", target=kind, spelling="module", origin="data")
+            return Seq("tuple", [Tensor("float"), Tensor("float", 0)], UNKNOWN)
         if kind == "torch.nn.GaussianNLLLoss":
             return self.outside_call("torch.nn.functional.gaussian_nll_loss", args, node)
         if kind in ("torch.nn.MultiheadAttention", "torch.nn.LSTMCell"):
