@@ -21,11 +21,12 @@ def loop_over_tensor(event: Event) -> set[Engine] | None:
 @check("TSD601", "branch")
 def size_branch(event: Event) -> set[Engine] | None:
     facts = event.facts
-    if facts.get("raises_only") or facts["form"] in ("assert", "torch-assert"):
+    dropped = facts.get("raises_only") or facts["form"] == "torch-assert"
+    if facts["form"] == "assert":
         return None
-    if facts["test_kind"] == "data" and facts.get("sized"):
-        return {T, E}  # the length of nonzero() and its like: Dynamo has ended its graph there
-    return {T} if facts["test_kind"] == "size" else None
+    if facts["test_kind"] == "data" and facts.get("sized"):  # nonzero() and its like: Dynamo has ended its graph there
+        return {E} if dropped else {T, E}
+    return {T} if facts["test_kind"] == "size" and not dropped else None
 
 
 @check("TSD602", "size")
