@@ -112,7 +112,8 @@ class BuiltinCalls(Tensors):
         found: list[Value] = []
         for option in options(value):
             if isinstance(option, Tensor):
-                origin = "size" if option.origin in ("data", "random") or option.data_sized else "constant"
+                varies = option.origin in ("data", "random") and not (option.fixed and option.fixed[0])
+                origin = "size" if varies or option.data_sized else "constant"
                 event = self.emit("size", node, option, sub="len", spelling="len") if origin != "constant" else None
                 src = option.src if event is None else option.src | {event}
                 if self.doubtful(option) and not option.intermediate:

@@ -191,7 +191,8 @@ class Containers(Operators):
             if isinstance(option, Tensor):
                 if option.hypothesis is not None and not option.hypothesis.confirmed and not option.intermediate:
                     continue
-                if option.data_sized or option.origin not in ("constant", "parameter", "buffer", "random"):
+                varies = option.origin not in ("constant", "parameter", "buffer", "random")
+                if option.data_sized or varies and not (option.fixed and option.fixed[0]):
                     self.emit("loop", node, option, over="tensor", form="iterate", data_sized=option.data_sized)
             elif isinstance(option, Seq):
                 if option.src and option.items is None:

@@ -320,6 +320,30 @@ def _counted(function: Function, parameter: cst.Param) -> bool:
     return False
 
 
+def _used_otherwise(function: Function, parameter: cst.Param) -> bool:
+    """Whether an un-annotated parameter is used as no tensor is: backwards, as a dict or by a name."""
+    name = parameter.name.value
+    nodes = [inner for part in getattr(function.syntax, "body", ()) for inner in ast.walk(part)]
+    if parameter.annotation is not None or any(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store) for node in nodes
+    ):
+        return False
+    for node in nodes:
+        if not isinstance(node, (ast.Attribute, ast.Subscript)):
+            continue
+        if not isinstance(node.value, ast.Name) or node.value.id != name:
+            continue
+        if isinstance(node, ast.Attribute):
+            if node.attr in ("items", "keys"):
+                return True
+        elif isinstance(node.slice, ast.Slice):
+            if isinstance(node.slice.step, ast.UnaryOp):
+                return True
+        elif isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+            return True
+    return False
+
+
 def _terms(node: ast.expr) -> Iterator[ast.expr]:
     """What an arithmetic expression is made of."""
     if isinstance(node, ast.BinOp):
@@ -343,7 +367,11 @@ def forward_arguments(
     args = Args()
     evident = _tensor_parameters(function) if guessed else frozenset()
     for index, parameter in enumerate(positional):
-        first = index == 0 and (parameter.name.value in evident if guessed else not _counted(function, parameter))
+        first = index == 0 and (
+            parameter.name.value in evident
+            if guessed
+            else not _counted(function, parameter) and not _used_otherwise(function, parameter)
+        )
         value = entry_value(walker, parameter, function, first)
         args.pos.append(_without_default(value) if index < inputs else value)
     for parameter in parameters.kwonly_params:

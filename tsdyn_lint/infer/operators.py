@@ -8,6 +8,7 @@ from typing import Any
 
 import libcst as cst
 
+from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, LIKELY, POSSIBLE
 from tsdyn_lint.infer.refine import Refinement, is_none
 from tsdyn_lint.infer.values import (
@@ -95,7 +96,8 @@ class Operators(Refinement):
                 return self.or_default(node)
             if asserts:
                 facts = {**facts, "plain": False}
-            left = self.condition(node.left, form if asserts else "and" if conjunction else "or", **facts)
+            with self.under(engines=self.frame.engines - self.overruled(node)):
+                left = self.condition(node.left, form if asserts else "and" if conjunction else "or", **facts)
             known, hard = self.truth(left)
             if known is not None and hard and known != conjunction:
                 return left
@@ -139,6 +141,21 @@ class Operators(Refinement):
         if form != "value":
             self.test(value, node, form, **facts)
         return value
+
+    def overruled(self, node: cst.BooleanOperation) -> frozenset[Engine]:
+        """The captures for which the left side decides nothing, as in `x and not torch.jit.is_tracing()`.
+
+        Only a trace: others stumble over what cannot be a bool while they capture, whatever comes of it.
+        """
+        last = node.right.expression if isinstance(node.right, cst.UnaryOperation) else node.right
+        if not isinstance(last, cst.Call) or last.args:
+            return frozenset()
+        with self.quietly():
+            flag = self.flag(self.expr(node.right))
+        if flag is None:
+            return frozenset()
+        decided = ALL_ENGINES - flag.may if isinstance(node.operator, cst.And) else flag.sure
+        return decided & {Engine.TRACE}
 
     def or_default(self, node: cst.BooleanOperation) -> Value:
         """`cache or {}`: what stands before it is such a container or nothing, whatever an annotation said."""

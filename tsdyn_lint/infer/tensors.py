@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event
+from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event, Hypothesis
 from tsdyn_lint.infer.instances import Instances
 from tsdyn_lint.infer.operators import derived
 from tsdyn_lint.infer.recall import Args
@@ -491,6 +491,8 @@ class Tensors(Instances):
         made = Tensor(dtype, rank, origin, numpy, sized, hypothesis, literal=literal)
         if name in ("view", "reshape") and owner is not None and rank == len(args.pos):
             made.fixed = tuple(map(_is_fixed, args.pos))
+        elif name in _LITERAL_MAKERS and owner is None and args.pos and (depth := _depth(args.pos[0])):
+            made.rank, made.fixed = depth, (True,) * depth
         return made
 
     def result_rank(self, name: str, args: Args, owner: Tensor | None, tensors: list[Tensor]) -> int | None:
@@ -711,6 +713,9 @@ class Tensors(Instances):
                                   origin=option.origin)  # fmt: skip
                     rank = None
                 elif isinstance(option, SliceValue):
+                    if isinstance(option.parts[2], Const) and _is_negative(option.parts[2].value):
+                        self.contradict(owner)  # no tensor is sliced backwards: its items may be some
+                        return Seq("list", None, Tensor(hypothesis=Hypothesis("items"), intermediate=False), "argument")
                     self.slice_bounds(option, node)
                     sized |= any(isinstance(p, Scalar) and p.origin == "data" for p in option.parts)
                 elif isinstance(option, Seq) and option.kind == "list":
@@ -908,6 +913,21 @@ def _dtype_of(value: Value) -> str | None:
         if name.startswith(("float", "half", "double", "bfloat", "FloatTensor", "HalfTensor", "DoubleTensor")):
             return "float"
     return None
+
+
+def _is_negative(step: object) -> bool:
+    return isinstance(step, int) and step < 0
+
+
+def _depth(value: Value) -> int | None:
+    """How many dimensions the tensor has that a list of numbers, or of lists of them, makes; None if unknown."""
+    if isinstance(value, (Const, Scalar)):
+        return 0
+    if not isinstance(value, Seq) or value.kind not in ("list", "tuple", "size") or value.data_sized:
+        return None
+    inner = {_depth(item) for item in (value.items if value.items is not None else [value.elem])}
+    depth = inner.pop() if len(inner) == 1 else None
+    return depth + 1 if depth is not None else None
 
 
 def _is_fixed(size: Value) -> bool:
