@@ -63,6 +63,28 @@ def test_info_never_fails(project: Project, prints: None) -> None:
     assert result.exit_code == 0
 
 
+CHECKS = """
+import torch.nn as nn
+
+
+class Checked(nn.Module):
+    def forward(self, x):
+        if x.dim() == 3:
+            return x
+        elif x.shape[0] > 3:
+            raise ValueError
+        else:
+            return x + 1
+"""
+
+
+def test_a_check_that_a_trace_drops_never_fails(project: Project) -> None:
+    project.write("model.py", CHECKS)
+    result = project.run("-o", "json", "--engine", "trace", "--ignore", "TSD603")
+    assert [(f["code"], f["severity"]) for f in json.loads(result.stdout)] == [("TSD601", "info")]
+    assert result.exit_code == 0
+
+
 def test_exit_zero(project: Project, prints: None) -> None:
     project.write("model.py", MODEL)
     assert project.run("--exit-zero").exit_code == 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tsdyn_lint.checks.registry import D, E, R, S, T, check
-from tsdyn_lint.findings import Engine
+from tsdyn_lint.checks.registry import D, E, R, S, T, Verdict, check
+from tsdyn_lint.findings import Engine, Severity
 from tsdyn_lint.infer.events import Event
 
 
@@ -19,14 +19,16 @@ def loop_over_tensor(event: Event) -> set[Engine] | None:
 
 
 @check("TSD601", "branch")
-def size_branch(event: Event) -> set[Engine] | None:
+def size_branch(event: Event) -> Verdict | set[Engine] | None:
     facts = event.facts
     dropped = facts.get("raises_only") or facts["form"] == "torch-assert"
     if facts["form"] == "assert":
         return None
     if facts["test_kind"] == "data" and facts.get("sized"):  # nonzero() and its like: Dynamo has ended its graph there
         return {E} if dropped else {T, E}
-    return {T} if facts["test_kind"] == "size" and not dropped else None
+    if facts["test_kind"] != "size" or dropped and not facts.get("noted"):
+        return None
+    return Verdict(frozenset({T}), Severity.INFO, effects={T: "drops the check"}) if dropped else {T}
 
 
 @check("TSD602", "size")

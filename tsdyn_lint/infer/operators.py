@@ -87,7 +87,7 @@ class Operators(Refinement):
         """
         asserts = form == "assert"
         if type(node) is cst.UnaryOperation and type(node.operator) is cst.Not and form != "value":
-            dropped = {"raises_only": True} if asserts or facts.get("raises_only") else {}
+            dropped = {"raises_only": asserts or facts.get("raises_only", False), "noted": facts.get("noted", False)}
             inner = self.condition(node.expression, "value", **dropped)
             return self.negated(inner, node, form if asserts else "not", **{**facts, "plain": False})
         if type(node) is cst.BooleanOperation:

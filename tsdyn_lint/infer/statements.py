@@ -35,7 +35,7 @@ from tsdyn_lint.infer.values import (
     join,
     options,
 )
-from tsdyn_lint.resolve import Function, checks_only
+from tsdyn_lint.resolve import Function, checks_only, only_raises
 from tsdyn_lint.resolve.symbols import imported_names
 
 _UNROLL = 24
@@ -389,7 +389,8 @@ class Statements(Expressions):
 
     def if_(self, node: cst.If) -> bool:
         raises_only = checks_only(node) or self.frame.function.is_a_check
-        value = self.condition(node.test, "if", raises_only=raises_only)
+        noted = raises_only and not only_raises(node)
+        value = self.condition(node.test, "if", raises_only=raises_only, noted=noted)
         return self.branch(value, node.test, lambda: self.suite(node.body), lambda: self.otherwise(node.orelse))
 
     def otherwise(self, node: cst.Else | cst.If | None) -> bool:

@@ -20,6 +20,16 @@ def checks_only(node: cst.If) -> bool:
     return not isinstance(node.orelse, cst.If) and all(_checks(s) for side in sides for s in side)
 
 
+def only_raises(node: cst.If) -> bool:
+    """Whether an `if` has nothing in it but a raise."""
+    lines = _statements(node.body)
+    return node.orelse is None and all(
+        isinstance(line, (cst.SimpleStatementLine, cst.SimpleStatementSuite))
+        and all(type(s) is cst.Raise for s in line.body)
+        for line in lines
+    )
+
+
 def is_a_check(body: Sequence[cst.CSTNode]) -> bool:
     """Whether a function of these statements works out no more than whether to raise."""
     return any(map(_may_raise, body)) and all(map(_stays_inside, body))
