@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import libcst as cst
 
@@ -41,6 +42,8 @@ class Refinement(Core):
                     self.narrow(test.left, lambda v: is_none(v) is not (not truth))
                 elif kind in ("IsNot", "NotEqual"):
                     self.narrow(test.left, lambda v: is_none(v) is not truth)
+            elif type(part.comparator) is cst.Integer and type(part.operator) is (cst.Equal if truth else cst.NotEqual):
+                self.narrow_rank(test.left, part.comparator.evaluated_value)
         elif (
             type(test) is cst.Call
             and len(test.args) == 2
@@ -86,11 +89,40 @@ class Refinement(Core):
         elif instead is not None and (isinstance(value, Unknown) or isinstance(instead, Tensor) and _only_told(value)):
             self.frame.env.hold(path, instead)
 
+    def narrow_rank(self, asked: cst.BaseExpression, rank: int) -> None:
+        """`x.dim()`, `x.ndim` or `len(x.shape)` is `rank` on this side."""
+        node = _ranked(asked)
+        if type(node) is cst.Attribute and node.attr.value == "data":
+            node = node.value
+        if type(node) is not cst.Name:
+            return
+        with self.quietly():
+            value = self.expr(node)
+        if isinstance(value, Tensor) and value.rank is None:
+            self.frame.env.hold(node.value, replace(value, rank=rank))
+
     def is_instance(self, value: Value, wanted: Value) -> bool | None:
         raise NotImplementedError
 
     def instance_of(self, wanted: Value) -> Value | None:
         raise NotImplementedError
+
+
+def _ranked(node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """What an expression gives the number of dimensions of."""
+    if type(node) is cst.Attribute and node.attr.value == "ndim":
+        return node.value
+    if type(node) is not cst.Call:
+        return None
+    if type(node.func) is cst.Attribute and not node.args:
+        return node.func.value if node.func.attr.value in ("dim", "ndimension") else None
+    if type(node.func) is cst.Name and node.func.value == "len" and len(node.args) == 1:
+        shape = node.args[0].value
+        if type(shape) is cst.Attribute and shape.attr.value == "shape":
+            return shape.value
+        if type(shape) is cst.Call and type(shape.func) is cst.Attribute and not shape.args:
+            return shape.func.value if shape.func.attr.value == "size" else None
+    return None
 
 
 def _only_told(value: Value) -> bool:
