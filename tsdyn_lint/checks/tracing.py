@@ -60,6 +60,8 @@ def data_attribute_read(event: Event) -> set[Engine] | None:
     if facts["name"] != "data" or facts["mode"] != "read" or facts["origin"] == "constant":
         return None
     use = facts.get("use")
+    if use == "made":
+        return {E}  # the example's tensor is only asked for its type, but it is there
     if use is not None:  # sizes are constants in a trace once they come from .data; types never change
         return {T} if use == "shape" and facts["origin"] == "data" else None
     return {E} if facts["origin"] in ("parameter", "buffer") else {T, E}

@@ -52,8 +52,12 @@ def _literal(text: str) -> str | bytes:
     return value
 
 
-_ABOUT = frozenset("shape size dim ndim numel dtype device type is_cuda element_size stride".split())
-"""Attributes and methods of a tensor that read none of its values."""
+_ABOUT = {
+    **dict.fromkeys("shape size numel dtype device type is_cuda element_size stride".split(), "shape"),
+    **dict.fromkeys("dim ndim new new_tensor".split(), "type"),
+    **dict.fromkeys("new_zeros new_ones new_empty new_full".split(), "made"),
+}
+"""Attributes and methods of a tensor that read none of its values, and what they take of it."""
 
 
 class Expressions(Containers):
@@ -152,11 +156,16 @@ class Expressions(Containers):
             if type(node.value) is cst.BinaryOperation:
                 self.hint_operands(node.value)
             elif type(node.value) is cst.Attribute and node.attr.value in _ABOUT:
-                self.data_read_for(node.value, "shape")
+                self.data_read_for(node.value, _ABOUT[node.attr.value])
         return self.get(owner, node.attr.value, node)
 
-    def data_read_for(self, node: cst.BaseExpression, use: str) -> None:
-        """Tell a read of `x.data` that it is for the tensor's type or shape, and not for its values."""
+    def type_asked(self, node: cst.CSTNode) -> None:
+        """`self.window.device`, `x.data.type()`: no value is looked at."""
+        self.data_read_for(node, "type")
+        self.only_asked(node)
+
+    def data_read_for(self, node: cst.CSTNode, use: str) -> None:
+        """Tell a read of `x.data` that it is for the tensor's type, rank or shape, and not for its values."""
         if type(node) is cst.Attribute and node.attr.value == "data":
             event = self.events.get(("tensor-attr", "data", id(node), 0))
             if event is not None:

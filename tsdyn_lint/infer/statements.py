@@ -82,7 +82,7 @@ class Statements(Expressions):
             if self.tracked and type(target.target) is cst.Attribute:
                 write = self.events.get(("write", "", id(target.target), 0))
                 if write is not None:
-                    write.facts["read_before"] = updates or bool(before[target.target.attr.value])
+                    write.facts["read_before"] = updates or bool(before[target.target.attr.value] - self.elsewhere)
         return True
 
     def note_rebuilt(self, target: cst.CSTNode, afresh: bool) -> None:
@@ -91,7 +91,7 @@ class Statements(Expressions):
         if "." not in path or type(target) is not cst.Attribute:
             return
         (self.frame.rebuilt.add if afresh else self.frame.rebuilt.discard)(path)
-        if afresh and not self.weak and self.tracked:
+        if afresh and self.tracked:
             with self.quietly():
                 owner = self.expr(target.value)
             self.rebuilt.add((id(owner), target.attr.value))
@@ -102,6 +102,10 @@ class Statements(Expressions):
         for event in self.reads.get(name, ()):
             found |= event.facts["nodes"]
         return found
+
+    def all_reads(self) -> set[cst.CSTNode]:
+        """The places that have read any watched state so far."""
+        return set().union(*map(self.reads_of, self.reads))
 
     def only_updates(self, name: str, before: set[cst.CSTNode]) -> bool:
         """Reads of state in its own update (`self.k = cat(self.k, x)`) are no reads that reach an output.
@@ -178,6 +182,8 @@ class Statements(Expressions):
             with self.under(POSSIBLE):
                 self.expr(node.msg)
         self.refine(node.test, True)
+        if type(node.test) is cst.Comparison and type(node.test.comparisons[0].operator) in (cst.Is, cst.IsNot):
+            self.only_asked(node.test.left)
         return True
 
     def raised(self, node: cst.Raise) -> bool:
@@ -418,9 +424,10 @@ class Statements(Expressions):
         doubt = None if known is not None or data else LIKELY
         ends: list[dict[str, Value]] = []
         alive: dict[bool, bool] = {}
-        sides = frame.sides
+        sides, elsewhere = frame.sides, self.elsewhere
         for side, walk in ((True, then), (False, other)):
             frame.env.vars = dict(before)
+            read = self.all_reads() if self.tracked else set()
             confidence = POSSIBLE if known is not None and side != known else doubt
             frame.sides = sides if side is known else (*sides, (test, side))
             frame.asked = asking if unasked is (not side) else asked
@@ -429,7 +436,9 @@ class Statements(Expressions):
                 alive[side] = walk()
             if alive[side]:
                 ends.append(frame.env.vars)
-        frame.sides, frame.asked = sides, asked
+            if self.tracked:
+                self.elsewhere = elsewhere | self.all_reads() - read
+        frame.sides, frame.asked, self.elsewhere = sides, asked, elsewhere
         if known is not None and all(alive.values()):
             ends = [ends[0 if known else 1]]  # the side that the default takes decides what follows
         frame.env.vars = joined(ends) or before

@@ -153,6 +153,8 @@ class Tensors(Instances):
             return result
         if name in _META:
             self.confirm(owner)
+            if isinstance(node, cst.Attribute):
+                self.type_asked(node.value)
             return Scalar(
                 "other" if name in ("dtype", "device", "layout") else "bool" if name.startswith("is_") else "number",
                 "meta",

@@ -56,7 +56,9 @@ class Core:
         self.weak = 0
         """Depth of branches and loops, in all frames, whose writes may not happen."""
         self.rebuilt: set[tuple[int, str]] = set()
-        """Attributes, by owner and name, that this call of the entry has surely set before anything read them."""
+        """Attributes, by owner and name, that this call of the entry has surely set on the way to the place being
+        walked, before anything read them.
+        """
         self.filled: dict[tuple[int, str], tuple[Instance, Value]] = {}
         """Attributes that were None, by owner and name, and the tensors that this call surely set them to."""
         self.steps = 0
@@ -70,6 +72,8 @@ class Core:
         """State that calls write: (owner, name) -> the event of its reads. An entry that writes is walked twice."""
         self.reads: dict[str, list[Event]] = {}
         """The events of `tracked` by the name of the state, whoever owns it."""
+        self.elsewhere: set[cst.CSTNode] = set()
+        """Places that read watched state on the other side of a branch around the place being walked."""
 
     def wanted(self, dotted: str) -> bool:
         """Whether calls of that name are worth an event: a rule names it, or Dynamo is known to refuse it."""
@@ -163,6 +167,14 @@ class Core:
             return Unknown(value.src | mark)
         event.facts["opaque"] = True
         return value
+
+    def only_asked(self, node: cst.CSTNode) -> None:
+        """What is asked about a piece of state (its type, whether it is there at all) is no read of its value."""
+        if type(node) is cst.Attribute and node.attr.value == "data":
+            node = node.value
+        if type(node) is cst.Attribute:
+            for event in self.reads.get(node.attr.value, ()):
+                event.facts["nodes"].discard(node)
 
     def read_kinds(self, owner: int, name: str) -> frozenset[str]:
         """How a piece of state is used by those who read it; "value" where it is more than a number."""
@@ -432,7 +444,7 @@ class _Quietly:
 
 
 class _Under:
-    __slots__ = ("block", "confidence", "core", "engines", "frame", "saved", "weak")
+    __slots__ = ("block", "confidence", "core", "engines", "frame", "rebuilt", "saved", "weak")
 
     def __init__(
         self, core: Core, confidence: int | None, engines: frozenset[Engine] | None, block: str, weak: bool
@@ -451,10 +463,13 @@ class _Under:
         if self.weak:
             frame.uncertain += 1
             self.core.weak += 1
+            self.rebuilt, self.core.rebuilt = self.core.rebuilt, set(self.core.rebuilt)
 
     def __exit__(self, *_: object) -> None:
         frame = self.frame
-        self.core.weak -= self.weak
+        if self.weak:
+            self.core.weak -= 1
+            self.core.rebuilt = self.rebuilt
         frame.confidence, frame.engines, frame.blocks, frame.uncertain = self.saved
 
 
