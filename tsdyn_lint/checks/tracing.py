@@ -15,6 +15,8 @@ def loop_over_size(event: Event) -> set[Engine] | None:
 @check("TSD502", "loop")
 def loop_over_tensor(event: Event) -> set[Engine] | None:
     facts = event.facts
+    if "module" in event.use_kinds:
+        return None  # its counter picks a module for each step: a list of as many tensors
     return {R, T} if facts["over"] == "tensor" and facts["form"] == "iterate" and not facts.get("data_sized") else None
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import libcst as cst
 
 from tsdyn_lint.findings import Engine
+from tsdyn_lint.infer import shapes
 from tsdyn_lint.infer.events import CERTAIN, Event
 from tsdyn_lint.infer.operators import derived
 from tsdyn_lint.infer.recall import Args
@@ -112,8 +113,7 @@ class BuiltinCalls(Tensors):
         found: list[Value] = []
         for option in options(value):
             if isinstance(option, Tensor):
-                varies = option.origin in ("data", "random") and not (option.fixed and option.fixed[0])
-                origin = "size" if varies or option.data_sized else "constant"
+                origin = "size" if shapes.first_size_varies(option) else "constant"
                 event = self.emit("size", node, option, sub="len", spelling="len") if origin != "constant" else None
                 src = option.src if event is None else option.src | {event}
                 if self.doubtful(option) and not option.intermediate:
@@ -432,12 +432,12 @@ class BuiltinCalls(Tensors):
             rows = [Seq("tuple", [Const(i), v], UNKNOWN) for i, v in enumerate(value.items, first)]
             kind = value.kind if value.of_modules else "gen"
             return Seq(kind, list(rows), UNKNOWN, src=value.src)
-        self.loop_over(value, node)
+        counter = Scalar("int", "constant", self.loop_over(value, node))
         kind = value.kind if isinstance(value, Seq) and value.of_modules else "gen"
         return Seq(
             kind,
             None,
-            Seq("tuple", [CONSTANT_INT, self.iterate(value, node, "loop")], UNKNOWN),
+            Seq("tuple", [counter, self.iterate(value, node, "loop")], UNKNOWN),
             data_sized=isinstance(value, Seq) and value.data_sized,
             src=sources(value),
         )

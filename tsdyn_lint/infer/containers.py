@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 
 import libcst as cst
 
-from tsdyn_lint.infer.events import POSSIBLE
+from tsdyn_lint.infer import shapes
+from tsdyn_lint.infer.events import POSSIBLE, Event
 from tsdyn_lint.infer.frames import Env
 from tsdyn_lint.infer.operators import Operators, constants, derived
 from tsdyn_lint.infer.values import (
+    NONE,
     NOTHING,
     STR,
     UNKNOWN,
@@ -185,15 +187,18 @@ class Containers(Operators):
     def iterate_instance(self, value: Instance, node: cst.CSTNode) -> Value:
         raise NotImplementedError
 
-    def loop_over(self, iterable: Value, node: cst.CSTNode) -> None:
-        """Events of what a loop runs over; tells the reads behind its length."""
+    def loop_over(self, iterable: Value, node: cst.CSTNode) -> frozenset[Event]:
+        """Events of what a loop runs over, of which those over a tensor are given back; tells the reads behind its
+        length.
+        """
+        loops: frozenset[Event] = NONE
         for option in options(iterable):
             if isinstance(option, Tensor):
                 if option.hypothesis is not None and not option.hypothesis.confirmed and not option.intermediate:
                     continue
-                varies = option.origin not in ("constant", "parameter", "buffer", "random")
-                if option.data_sized or varies and not (option.fixed and option.fixed[0]):
-                    self.emit("loop", node, option, over="tensor", form="iterate", data_sized=option.data_sized)
+                if shapes.first_size_varies(option) and option.origin != "random":
+                    event = self.emit("loop", node, option, over="tensor", form="iterate", data_sized=option.data_sized)
+                    loops |= NONE if event is None else {event}
             elif isinstance(option, Seq):
                 if option.src and option.items is None:
                     self.use(option, "loop", node)
@@ -205,6 +210,7 @@ class Containers(Operators):
                     # the read that gave the length is the cause, and is reported itself
                     read = any(event.kind == "scalar" for event in option.src)
                     self.emit("loop", node, None, over="data", form="iterate", data_sized=True, reported=read)
+        return loops
 
     # --- subscripts
 
@@ -282,6 +288,8 @@ class Containers(Operators):
                     return UNKNOWN
             data = any(isinstance(p, Scalar) and p.origin == "data" for p in index.parts)
             return Seq(owner.kind, None, element(owner), data_sized=data, src=sources(owner, index))
+        if owner.kind in ("modulelist", "sequential"):
+            self.use(index, "module", node)
         tensor = self.tensor(index)
         if tensor is not None and owner.kind in ("list", "tuple", "modulelist", "sequential"):
             self.emit(

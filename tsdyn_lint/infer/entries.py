@@ -19,6 +19,7 @@ from tsdyn_lint.infer.library_calls import LibraryCalls
 from tsdyn_lint.infer.recall import Args
 from tsdyn_lint.infer.refine import is_soft_none
 from tsdyn_lint.infer.values import (
+    GIVEN,
     UNKNOWN,
     ClassRef,
     Const,
@@ -470,7 +471,7 @@ def constructor_arguments(walker: Walk, init: Function, cls: Class) -> Args:
 
 
 def constructor_value(walker: Walk, parameter: cst.Param, init: Function, cls: Class) -> Value:
-    annotated: Value = UNKNOWN
+    annotated: Value = GIVEN
     if parameter.annotation is not None:
         annotated = walker.annotated(parameter.annotation.annotation, init.module)
     # `config_class = XConfig` in the class says what its `config` argument is, closer than a base in an annotation

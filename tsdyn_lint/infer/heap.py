@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tsdyn_lint.infer.values import (
+    NONE,
     UNKNOWN,
     ClassRef,
     Const,
@@ -152,7 +153,7 @@ class Heap:
 _LEAVES: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     Const: lambda v: (Const, type(v.value), v.value, v.soft),
     Scalar: lambda v: (Scalar, v.type, v.origin),
-    Unknown: lambda v: (Unknown,),
+    Unknown: lambda v: (Unknown, NONE, v.given),
     Outside: lambda v: (Outside, v.dotted),
     ClassRef: lambda v: (ClassRef, v.cls),
     ModuleRef: lambda v: (ModuleRef, v.module),

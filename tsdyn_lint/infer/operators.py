@@ -9,6 +9,7 @@ from typing import Any
 import libcst as cst
 
 from tsdyn_lint.findings import Engine
+from tsdyn_lint.infer import shapes
 from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, LIKELY, POSSIBLE
 from tsdyn_lint.infer.refine import Refinement, is_none
 from tsdyn_lint.infer.values import (
@@ -258,11 +259,8 @@ class Operators(Refinement):
             dtype = "float" if is_float else "int" if firm.dtype == "bool" else firm.dtype
         result = derived(firm, dtype)
         if other is not None:
-            result.rank = (
-                max(a.rank, b.rank)
-                if a is not None and b is not None and a.rank is not None and b.rank is not None
-                else None
-            )
+            result.rank = None if firm.rank is None or other.rank is None else max(firm.rank, other.rank)
+            result.fixed = shapes.broadcast_fixed(firm, other)
             if other.origin != firm.origin:
                 result.origin = (
                     "data"
@@ -274,6 +272,8 @@ class Operators(Refinement):
             result.hypothesis = shared_hypothesis(firm, other)
         else:
             rest = [v for v in options(left if b is firm else right) if not isinstance(v, (Const, Scalar))]
+            if not rest:
+                result.rank, result.fixed = firm.rank, firm.fixed
             if any(isinstance(v, Unknown) for v in rest) and firm.origin == "constant":
                 result.origin = "data"
         return result

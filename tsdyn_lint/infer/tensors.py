@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from tsdyn_lint.infer import shapes
 from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event, Hypothesis
 from tsdyn_lint.infer.instances import Instances
 from tsdyn_lint.infer.operators import derived
@@ -119,8 +120,9 @@ _SPECIALISED = {
 
 `one_hot(index, classes)` is one of them, but the number of classes hardly varies.
 """
+_RETYPES = frozenset({"to", "type_as"})
+"""Methods that take no more than the type of another tensor."""
 _OBJECTS = {"generator": "torch.Generator", "storage": "torch.UntypedStorage"}
-_FACTORY_RANK = frozenset({"zeros", "ones", "empty", "rand", "randn"})
 
 
 class Tensors(Instances):
@@ -166,18 +168,19 @@ class Tensors(Instances):
     def size_of(self, owner: Tensor) -> Value:
         """`x.shape`: one traced integer per dimension."""
         size = self.data_size(owner) if owner.data_sized else Scalar("int", "size", owner.src)
-        if owner.origin in ("parameter", "buffer", "constant") and not owner.data_sized:
-            size = CONSTANT_INT if not owner.src else Scalar("int", "constant", owner.src)
         if owner.fixed is not None and not owner.data_sized:
             return Seq("size", [CONSTANT_INT if one else size for one in owner.fixed], size, src=owner.src)
+        if owner.origin in shapes.OWN and not owner.data_sized:
+            size = CONSTANT_INT if not owner.src else Scalar("int", "constant", owner.src)
         if owner.rank is not None:
             return Seq("size", [size] * owner.rank, size, src=owner.src)
         return Seq("size", None, size, src=owner.src)
 
-    def rank_of(self, owner: Tensor) -> Scalar:
+    def rank_of(self, owner: Tensor) -> Value:
         """`x.dim()`: one number for a parameter, a buffer or what an operator gave that many, whatever the input."""
-        fixed = owner.origin in ("parameter", "buffer", "constant") or owner.rank is not None
-        return Scalar("int", "constant" if fixed else "rank", owner.src)
+        if owner.rank is not None:
+            return Const(owner.rank, True, owner.src)
+        return Scalar("int", "constant" if owner.origin in shapes.OWN else "rank", owner.src)
 
     def data_size(self, owner: Tensor) -> Scalar:
         """A size that depends on data: `nonzero(x).shape[0]`, marked so that a branch on it is seen."""
@@ -251,20 +254,19 @@ class Tensors(Instances):
             assert isinstance(sizes, Seq)
             if not args.pos and "dim" not in args.kw:
                 return sizes
-            return sizes.items[0] if sizes.items else sizes.elem
+            return shapes.size_at(sizes, args.get(0, "dim"))
         if name in ("dim", "ndimension"):
             return self.rank_of(owner)
         if name in ("numel", "nelement") and owner.data_sized:
             return self.data_size(owner)
         if name in ("numel", "nelement"):
-            return Scalar(
-                "int",
-                "data" if owner.data_sized else "size" if owner.origin in ("data", "random") else "constant",
-                owner.src,
-            )
+            varies = owner.origin not in shapes.OWN if owner.fixed is None else not all(owner.fixed)
+            return Scalar("int", "size" if varies else "constant", owner.src)
         if name in ("__len__",):
             return Scalar("int", "size", owner.src)
         if name in _META_METHODS and not args.pos:
+            if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+                self.type_asked(node.func.value)
             self.maybe_method_event(qualified, owner, node, args)
             return Scalar("str" if name == "type" else "bool", "meta")
         if name == "stride" or name == "storage_offset":
@@ -458,23 +460,9 @@ class Tensors(Instances):
             )
         ):
             dtype = "int"
-        origin = "data"
-        if name in _RANDOM:
-            origin = "random"
-        elif tensors and all(t.origin == "constant" for t in tensors) or not tensors and name in _CONSTRUCTORS:
-            plain = [v for v in args.pos if self.tensor(v) is None]
-            unknowns = any(
-                isinstance(v, Unknown) or isinstance(v, Scalar) and v.origin in ("data", "size", "unknown")
-                for v in _flat(plain)
-            )
-            origin = "constant" if not unknowns or name in ("zeros", "ones", "empty", "arange", "full") else "data"
-            if name.endswith("_like"):
-                origin = "constant"
-        elif tensors and all(t.origin in ("parameter", "buffer", "constant") for t in tensors):
-            origin = "buffer" if any(t.origin == "buffer" for t in tensors) else "parameter"
-        elif tensors and all(t.origin in ("random", "constant") for t in tensors):
-            origin = "random"
-        rank = self.result_rank(name, args, owner, tensors)
+        fixed = shapes.result_fixed(name, args, owner, tensors)
+        rank = shapes.result_rank(name, args, owner, tensors, name in _FULL_REDUCTIONS)
+        origin = self.result_origin(name, args, [owner] if owner is not None and name in _RETYPES else tensors, fixed)
         numpy = bool(tensors) and all(t.numpy for t in tensors) and owner is not None
         if name in ("from_numpy", "as_tensor", "tensor"):
             numpy = False
@@ -490,70 +478,31 @@ class Tensors(Instances):
             literal = self.emit("literal", node)
         elif alias is not None and name in _SAME_STORAGE and alias.dtype in (dtype, None):
             literal = alias.literal
-        made = Tensor(dtype, rank, origin, numpy, sized, hypothesis, literal=literal)
-        if name in ("view", "reshape") and owner is not None and rank == len(args.pos):
-            made.fixed = tuple(map(_is_fixed, args.pos))
-        elif name in _LITERAL_MAKERS and owner is None and args.pos and (depth := _depth(args.pos[0])):
+        made = Tensor(dtype, rank, origin, numpy, sized, hypothesis, literal=literal, fixed=fixed)
+        if name in _LITERAL_MAKERS and owner is None and args.pos and (depth := _depth(args.pos[0])):
             made.rank, made.fixed = depth, (True,) * depth
         return made
 
-    def result_rank(self, name: str, args: Args, owner: Tensor | None, tensors: list[Tensor]) -> int | None:
-        if name in _FULL_REDUCTIONS:
-            rest = args.pos if owner is not None else args.pos[1:]
-            if not rest and not ({"dim", "axis", "keepdim"} & set(args.kw)):
-                return 0
-        if not tensors:
-            if name in _FACTORY_RANK and args.pos:
-                if isinstance(args.pos[0], Seq):
-                    return len(args.pos[0].items) if args.pos[0].items is not None else None
-                if args.rest is None and all(isinstance(v, (Const, Scalar)) for v in args.pos):
-                    return len(args.pos)
-            if name in ("arange", "linspace", "randperm"):
-                return 1
-            if name == "tensor" and args.pos and isinstance(args.pos[0], (Const, Scalar)):
-                return 0
-            return None
-        rank = tensors[0].rank
-        if name in ("argmax", "argmin") and "keepdim" not in args.kw:
-            rest = args.pos if owner is not None else args.pos[1:]
-            dim = rest[0] if rest else args.kw.get("dim")
-            if isinstance(dim, Const) and len(rest) < 2:
-                return rank - 1 if rank else 1 if dim.value == 1 else None
-        if (
-            name in ("view", "reshape")
-            and owner is not None
-            and args.pos
-            and args.rest is None
-            and all(isinstance(v, Const) and isinstance(v.value, int) or isinstance(v, Scalar) for v in args.pos)
-        ):
-            return len(args.pos)
-        if rank is None:
-            return None
-        if name in ("unsqueeze", "unsqueeze_"):
-            return rank + 1
-        if name.rstrip("_") in (
-            "contiguous",
-            "detach",
-            "clone",
-            "to",
-            "cpu",
-            "cuda",
-            "float",
-            "long",
-            "relu",
-            "sigmoid",
-            "tanh",
-            "exp",
-            "log",
-            "abs",
-            "sqrt",
-            "softmax",
-            "permute",
-            "transpose",
-            "t",
-        ):
-            return rank
-        return None
+    def result_origin(self, name: str, args: Args, tensors: list[Tensor], fixed: tuple[bool, ...] | None) -> str:
+        """Where the values of what an operator makes of the tensors come from."""
+        if name in _RANDOM:
+            return "random"
+        if name in shapes.NEW and fixed is not None and not any(map(self.tensor, args.pos)):
+            return "constant"
+        if tensors and all(t.origin == "constant" for t in tensors) or not tensors and name in _CONSTRUCTORS:
+            plain = [v for v in args.pos if self.tensor(v) is None]
+            if name in ("zeros", "ones", "empty", "arange", "full") or name.endswith("_like"):
+                return "constant"
+            if name in shapes.VIEWS and fixed is not None:
+                return "constant"
+            unknowns = any(
+                isinstance(v, Unknown) or isinstance(v, Scalar) and v.origin in ("data", "size", "unknown")
+                for v in _flat(plain)
+            )
+            return "data" if unknowns else "constant"
+        if tensors and all(t.origin in shapes.OWN for t in tensors):
+            return "buffer" if any(t.origin == "buffer" for t in tensors) else "parameter"
+        return "random" if tensors and all(t.origin in ("random", "constant") for t in tensors) else "data"
 
     def _tensors_in(self, value: Value) -> list[Tensor]:
         found = [v for v in options(value) if isinstance(v, Tensor)]
@@ -742,8 +691,7 @@ class Tensors(Instances):
             rank = rank - integers if rank >= integers else None
         result = derived(owner, owner.dtype, rank)
         result.data_sized = sized
-        if owner.numpy and rank == 0:
-            return result
+        result.fixed = shapes.indexed_fixed(owner, parts)
         return result
 
     def mask_read(self, mask: Tensor, value: Value, node: cst.CSTNode) -> bool:
@@ -930,13 +878,6 @@ def _depth(value: Value) -> int | None:
     inner = {_depth(item) for item in (value.items if value.items is not None else [value.elem])}
     depth = inner.pop() if len(inner) == 1 else None
     return depth + 1 if depth is not None else None
-
-
-def _is_fixed(size: Value) -> bool:
-    """Whether a size given to a view is the same for every input: a number other than -1."""
-    if isinstance(size, Const):
-        return bool(size.value != -1)
-    return isinstance(size, Scalar) and size.origin == "constant"
 
 
 def _literal_dtype(value: Value | None) -> str | None:

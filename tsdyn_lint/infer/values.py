@@ -20,9 +20,13 @@ NONE: frozenset[Event] = frozenset()
 
 @dataclass(eq=False, slots=True)
 class Unknown:
-    """Nothing is known. `src`: the reads it derives from, so that their uses are still seen."""
+    """Nothing is known. `src`: the reads it derives from, so that their uses are still seen.
+
+    `given`: an argument of the constructor, which is the same in all calls.
+    """
 
     src: frozenset[Event] = NONE
+    given: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -217,6 +221,7 @@ Value = Union[  # noqa: UP007 - some of the parts are evaluated late
 ]  # fmt: skip
 
 UNKNOWN = Unknown()
+GIVEN = Unknown(given=True)
 NOTHING = Const(None)
 TRUE, FALSE = Const(True), Const(False)
 INT, FLOAT, BOOL, STR = (Scalar(t, "unknown") for t in ("int", "float", "bool", "str"))
@@ -303,14 +308,14 @@ def _merge(a: Any, b: Any) -> Value | None:
         return Tensor(
             a.dtype if a.dtype == b.dtype else None,
             a.rank if a.rank == b.rank else None,
-            a.origin if a.origin == b.origin else "data",
+            _common_origin(a.origin, b.origin),
             a.numpy,
             a.data_sized or b.data_sized,
             shared_hypothesis(a, b),
             a.intermediate or b.intermediate,
             a.literal if a.literal is b.literal else None,
             a.src | b.src,
-            a.fixed if a.fixed == b.fixed else None,
+            _common_sizes(a.fixed, b.fixed),
         )
     if isinstance(a, Scalar):
         if a.type == b.type:
@@ -347,6 +352,22 @@ def _merge(a: Any, b: Any) -> Value | None:
     if isinstance(a, Flag) and (a.may, a.sure) == (b.may, b.sure):
         return a
     return None
+
+
+def _common_origin(a: str, b: str) -> str:
+    """Where a tensor comes from on two paths: data, unless it belongs to the module or the program on both."""
+    if a == b:
+        return a
+    both = {a, b}
+    if both <= {"parameter", "buffer", "constant"}:
+        return "buffer" if "buffer" in both else "parameter"
+    return "data"
+
+
+def _common_sizes(a: tuple[bool, ...] | None, b: tuple[bool, ...] | None) -> tuple[bool, ...] | None:
+    if a is None or b is None or len(a) != len(b):
+        return None
+    return tuple(x and y for x, y in zip(a, b, strict=True))
 
 
 def shared_hypothesis(a: Tensor, b: Tensor) -> Hypothesis | None:
@@ -421,7 +442,7 @@ def key(value: Value, depth: int = 3) -> Hashable:
     if type(value) is Scalar:
         return ("s", value.type, value.origin, value.src)
     if type(value) is Unknown:
-        return ("?", value.src)
+        return ("?", value.src, value.given)
     if type(value) is Seq:
         if depth == 0:
             return ("q", value.kind)
