@@ -12,21 +12,30 @@ SUPPORTED = tuple(
     (
         "torch.no_grad torch.enable_grad torch.set_grad_enabled torch.inference_mode torch.autocast "
         "torch.cuda.amp.autocast torch.amp.autocast torch.cpu.amp.autocast torch.autograd.no_grad "
-        "torch.autograd.grad_mode. torch.autograd.profiler. torch.profiler. torch.device torch.cuda.device "
-        "torch.cuda.stream torch.nn.attention.sdpa_kernel torch.backends.cuda.sdp_kernel "
-        "torch.autograd.graph. contextlib.nullcontext contextlib.suppress torch.autograd.enable_grad "
-        "torch.autograd.inference_mode torch.autograd.set_grad_enabled torch.jit. torch.compiler. "
-        "torch.cuda.nvtx. torch.nn.utils.parametrize.cached"
+        "torch.autograd.grad_mode. torch.autograd.profiler. torch.profiler. torch.cuda.device "
+        "torch.cuda.stream torch.nn.attention.sdpa_kernel torch.autograd.graph. contextlib.nullcontext "
+        "torch.autograd.enable_grad torch.autograd.inference_mode torch.autograd.set_grad_enabled torch.compiler. "
+        "torch.cuda.nvtx. torch._C.DisableTorchFunction torch.overrides.BaseTorchFunctionMode"
     ).split()
 )
+"""Traced, and a break inside is resumed from."""
 REFUSED = tuple(
     (
         "torch.random.fork_rng torch.autograd.set_detect_anomaly torch.autograd.detect_anomaly "
-        "torch.autograd.anomaly_mode. warnings.catch_warnings contextlib.ExitStack contextlib.redirect_stdout "
-        "contextlib.redirect_stderr builtins.open io.open threading.Lock threading.RLock threading.Semaphore "
-        "threading.Condition multiprocessing.Lock tempfile. zipfile. tarfile. gzip. pathlib.Path.open"
+        "torch.autograd.anomaly_mode. torch.autograd.set_multithreading_enabled "
+        "torch.autograd.grad_mode.set_multithreading_enabled torch.autograd.graph.save_on_cpu "
+        "torch.autograd.graph.saved_tensors_hooks torch.autograd.graph.allow_mutation_on_saved_tensors "
+        "torch.autograd.profiler.emit_nvtx torch.device torch.cuda.device_of torch.backends.cuda.sdp_kernel "
+        "torch.backends.cudnn.flags torch.backends.mkldnn.flags torch.jit.fuser torch.jit.optimized_execution "
+        "torch.jit.strict_fusion torch.compiler.set_stance torch.sparse.check_sparse_tensor_invariants "
+        "torch._dynamo.config.patch torch.utils.flop_counter. torch.serialization. "
+        "contextlib.ExitStack contextlib.closing contextlib.redirect_stdout "
+        "contextlib.redirect_stderr contextlib.chdir builtins.open io.open io.StringIO io.BytesIO threading.Lock "
+        "threading.RLock threading.Semaphore threading.Condition multiprocessing.Lock tempfile. zipfile. tarfile. "
+        "gzip. pathlib.Path.open decimal.localcontext unittest.mock. numpy.errstate numpy.printoptions os.scandir"
     ).split()
 )
+"""A break by themselves. All others, those of the program among them, are traced, but none is resumed in."""
 
 
 def describe(value: Value) -> str:
@@ -44,6 +53,6 @@ def describe(value: Value) -> str:
 
 def kind(dotted: str) -> str:
     """`supported`, `refused`, or `unknown` for the managers that torch was never asked about."""
-    if dotted.startswith(SUPPORTED):
-        return "supported"
-    return "refused" if dotted.startswith(REFUSED) else "unknown"
+    if dotted.startswith(REFUSED):
+        return "refused"
+    return "supported" if dotted.startswith(SUPPORTED) else "unknown"
