@@ -34,12 +34,14 @@ def size_branch(event: Event) -> Verdict | set[Engine] | None:
 
 
 @check("TSD602", "size")
-def size_to_constant(event: Event) -> set[Engine] | None:
+def size_to_constant(event: Event) -> set[Engine] | Verdict | None:
     if event.facts["spelling"] == "dict-key":
         return {R, T}
     if event.facts["spelling"] == "len" and event.use_kinds and event.use_kinds <= {"branch", "raise", "assert"}:
         return None  # the branch on it is a finding, the check on it is none
-    return {T} if event.facts["spelling"] in ("int", "float", "len", "math", "round", "min", "max") else None
+    if event.facts["spelling"] in ("divmod", "round"):
+        return Verdict(frozenset({T}), effects={T: "raises: a traced size is a tensor"})
+    return {T} if event.facts["spelling"] in ("int", "float", "len", "math", "min", "max", "numel") else None
 
 
 @check("TSD603", "branch")

@@ -54,7 +54,7 @@ class BuiltinCalls(Tensors):
             return handler(self, args, node)
         for value in args.all():
             self.use(value, "arg", node)
-        return unknown(*args.all())
+        return self.plain(name, unknown(*args.all()), args, node)
 
     # --- conversions
 
@@ -389,6 +389,14 @@ class BuiltinCalls(Tensors):
                 return UNKNOWN
         return value
 
+    def divided(self, args: Args, node: cst.CSTNode) -> Value:
+        if len(args.pos) < 2:
+            return UNKNOWN
+        if any(isinstance(value, Scalar) and value.origin == "size" for value in args.pos):
+            self.emit("size", node, None, sub="divmod", spelling="divmod")
+        parts = [self.binary(operator, args.pos[0], args.pos[1], node) for operator in ("FloorDivide", "Modulo")]
+        return Seq("tuple", list(parts), UNKNOWN)
+
     def round_(self, args: Args, node: cst.CSTNode) -> Value:
         value = args.get(0) or UNKNOWN
         tensor = self.tensor(value)
@@ -637,7 +645,10 @@ class BuiltinCalls(Tensors):
                 )
             return Scalar("int", "unknown")
         if name == "numel" and owner.kind == "size":
-            return Scalar("int", "size", owner.src)
+            if not any(isinstance(v, Scalar) and v.origin == "size" for v in [element(owner), *(owner.items or [])]):
+                return Scalar("int", "constant", owner.src)
+            event = self.emit("size", node, None, sub="numel", spelling="numel")
+            return Scalar("int", "size", owner.src | ({event} if event is not None else frozenset()))
         if name == "_asdict":
             return UNKNOWN
         if owner.of_modules:
@@ -857,15 +868,7 @@ _BUILTINS: dict[str, Callable[[Any, Args, cst.CSTNode], Value]] = {
         tuple([*a.pos, NOTHING, NOTHING, NOTHING][:3] if len(a.pos) != 1 else [NOTHING, a.pos[0], NOTHING])
     ),
     "pow": lambda w, a, n: w.binary("Power", a.pos[0], a.pos[1], n) if len(a.pos) > 1 else UNKNOWN,
-    "divmod": lambda w, a, n: (
-        Seq(
-            "tuple",
-            [w.binary("FloorDivide", a.pos[0], a.pos[1], n), w.binary("Modulo", a.pos[0], a.pos[1], n)],
-            UNKNOWN,
-        )
-        if len(a.pos) > 1
-        else UNKNOWN
-    ),
+    "divmod": BuiltinCalls.divided,
     "property": lambda w, a, n: UNKNOWN,
     "NotImplementedError": lambda w, a, n: Instance(None, "builtins.NotImplementedError"),
 }

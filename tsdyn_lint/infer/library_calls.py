@@ -366,6 +366,8 @@ class LibraryCalls(BuiltinCalls):
         for value in values:
             self.use(value, "math", node)
         if any(isinstance(v, Scalar) and v.origin == "size" for v in flat):
+            if name == "prod":  # of traced sizes is one itself; the others ask for a number
+                return Scalar(kind, "size", src)
             event = self.emit("size", node, None, sub="math", spelling="math", function=dotted)
             return Scalar(kind, "size", src | ({event} if event is not None else frozenset()))
         origins = [v.origin for v in flat if isinstance(v, Scalar)]

@@ -597,9 +597,12 @@ class Tensors(Instances):
                 self.emit("datasize", node, value, target=dotted, form="size", origin=value.origin)
 
     def constructed(self, name: str, value: Value, node: cst.CSTNode, dotted: str) -> None:
-        """`torch.tensor(..)` of sizes or of tensors: a trace bakes the first in, export refuses the second."""
+        """`torch.tensor([..])` of sizes or of tensors: a trace bakes the first in, export refuses the second.
+
+        A single size is recorded, as it is a tensor while a trace is made.
+        """
         flat = _flat([value])
-        if any(isinstance(v, Scalar) and v.origin == "size" for v in flat):
+        if not isinstance(value, Scalar) and any(isinstance(v, Scalar) and v.origin == "size" for v in flat):
             self.emit("size", node, None, sub="tensor", spelling="tensor", constructor=name)
         tensors = [v for v in flat if isinstance(v, Tensor)]
         if isinstance(value, Seq) and tensors:
