@@ -167,7 +167,7 @@ class Expressions(Containers):
     def data_read_for(self, node: cst.CSTNode, use: str) -> None:
         """Tell a read of `x.data` that it is for the tensor's type, rank or shape, and not for its values."""
         if type(node) is cst.Attribute and node.attr.value == "data":
-            event = self.events.get(("tensor-attr", "data", id(node), 0))
+            event = self.event_at("tensor-attr", node, "data")
             if event is not None:
                 event.facts["use"] = use
 

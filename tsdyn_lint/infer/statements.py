@@ -80,7 +80,7 @@ class Statements(Expressions):
             self.bind(target.target, value)
             self.note_rebuilt(target.target, not updates)
             if self.tracked and type(target.target) is cst.Attribute:
-                write = self.events.get(("write", "", id(target.target), 0))
+                write = self.event_at("write", target.target)
                 if write is not None:
                     write.facts["read_before"] = updates or bool(before[target.target.attr.value] - self.elsewhere)
         return True

@@ -9,7 +9,7 @@ from typing import Any
 import libcst as cst
 
 from tsdyn_lint.findings import Engine
-from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event, Hypothesis, Use
+from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event, Hypothesis, Step, Use
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.values import (
     UNKNOWN,
@@ -111,7 +111,7 @@ class Core:
         asked = None
         if frame.asked is not None and facts.get("refused") and frame.asked.caller.module is not frame.function.module:
             asked = frame.asked
-        key = (kind, sub, id(node), id(asked.node) if asked is not None else 0)
+        key = _key(kind, node, sub, asked)
         known = self.events.get(key)
         if known is None:
             known = self.events[key] = Event(
@@ -127,6 +127,10 @@ class Core:
         known.engines |= frame.engines
         known.repeated |= frame.repeated
         return known
+
+    def event_at(self, kind: str, node: cst.CSTNode, sub: str = "") -> Event | None:
+        """The event of that kind that was recorded at `node`."""
+        return self.events.get(_key(kind, node, sub))
 
     def use(self, value: Value, kind: str, node: cst.CSTNode) -> None:
         """Tell the reads behind `value` that it is used in this way."""
@@ -471,6 +475,11 @@ class _Under:
             self.core.weak -= 1
             self.core.rebuilt = self.rebuilt
         frame.confidence, frame.engines, frame.blocks, frame.uncertain = self.saved
+
+
+def _key(kind: str, node: cst.CSTNode, sub: str = "", asked: Step | None = None) -> tuple[str, str, int, int]:
+    """What an event is one of its own by."""
+    return kind, sub, id(node), id(asked.node) if asked is not None else 0
 
 
 def _hypothesis(value: Value) -> Hypothesis | None:
