@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import platform
+import random
 import shutil
 import statistics
 import subprocess
@@ -18,6 +21,7 @@ from conftest import REPOSITORY
 pytest.importorskip("torch")
 
 from tsdyn_lint.cli import main
+from tsdyn_lint.verify.figures import Ratio
 from tsdyn_lint.verify.measured import MEASURED
 from tsdyn_lint.verify.observe import decode
 from tsdyn_lint.verify.spawn import Job, Result, Workers
@@ -275,6 +279,82 @@ def test_freed_memory_is_not_faulted_in_again() -> None:
     ran = subprocess.run([sys.executable, "-c", KEEPING], capture_output=True, text=True, cwd=REPOSITORY, check=True)
     given_back, kept = map(int, ran.stdout.split())
     assert kept < 100 < given_back
+
+
+def test_a_ratio_lies_within_the_interval_of_another_run() -> None:
+    from tsdyn_lint.verify.measure.clock import DRIFT, compared
+
+    generator = random.Random(0)
+
+    def side(level: float, count: int) -> list[float]:
+        """Rounds on memory of their own, now and then held up."""
+        return [level * math.exp(generator.gauss(0, 0.03)) * (1 + generator.expovariate(30)) for _ in range(count)]
+
+    def run(speedup: float, count: int) -> Ratio:
+        lasting = math.exp(generator.gauss(0, DRIFT))
+        return compared(side(100, count), side(100 / speedup * lasting, count), side(100, count))[0]
+
+    for speedup, count in ((1.0, 25), (1.4, 25), (1.4, 9)):
+        ratios = [run(speedup, count) for _ in range(40)]
+        within = [one.low <= other.value <= one.high for one, other in itertools.permutations(ratios, 2)]
+        assert sum(within) >= 0.95 * len(within), (speedup, count)
+        assert all(ratio.high < 1.3 * ratio.low for ratio in ratios) or count < 25
+        assert sum(ratio.resolved for ratio in ratios) == (40 if speedup > 1 else 0)
+
+
+def test_students_t() -> None:
+    from tsdyn_lint.verify.measure.clock import student
+
+    assert [student(freedom) for freedom in (8, 24)] == pytest.approx([2.306, 2.064], rel=0.005)
+
+
+def test_each_round_has_steps_of_its_own() -> None:
+    from tsdyn_lint.verify.measure.clock import rounds
+
+    now = 0
+    laid: list[int] = []
+
+    def lay() -> dict[str, Any]:
+        nonlocal now
+        now += 1_000
+        laid.append(own := len(laid) + 1)
+        return {"slow": lambda: step(2_000_000 + own * 1000), "fast": lambda: step(1_000_000)}
+
+    def step(nanoseconds: int) -> None:
+        nonlocal now
+        now += nanoseconds
+
+    times = rounds(lay, lambda: now, 5)
+    assert len(laid) == 5 and times == {"slow": [2001, 2002, 2003, 2004, 2005], "fast": [1000] * 5}
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_instances_are_laid_out_anew_where_they_share_their_graphs(shared: bool) -> None:
+    import torch
+
+    from tsdyn_lint.verify.measure.rig import Rig, frames_compiled
+    from tsdyn_lint.verify.probes.places import Project
+    from tsdyn_lint.verify.probes.subject import Call, Subject
+
+    numbers = itertools.count()
+
+    class Scaled(torch.nn.Linear):
+        def __init__(self) -> None:
+            super().__init__(4, 4)
+            self.scale = 2 if shared else next(numbers)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return super().forward(x) * self.scale
+
+    subject = Subject(Scaled, Call((torch.ones(1, 4),)), Project((str(REPOSITORY),)), backend="eager")
+    rig = Rig(subject)
+    with rig.conditions():
+        rig.settled()
+        rig.laid_out_anew()
+        seen, known = rig.instance, frames_compiled()
+        step = rig.laid_out_anew()
+        assert (rig.instance is not seen) == shared and frames_compiled() == known
+        assert torch.equal(step(), rig.plain()()) and rig.settled() is step
 
 
 def test_noise_is_no_difference() -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import math
 import random
+import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 
@@ -15,11 +18,12 @@ ROUNDS, FEWEST_ROUNDS = 25, 9
 ROUND_SECONDS = 0.02
 WHOLE_SECONDS = 12.0
 WARM_CALLS = 3
-RESAMPLES = 1000
-LAYOUT = 0.05
-"""What the same code differs by between two processes, whatever one process's own rounds say of their spread.
+RESAMPLES = 400
+DRIFT = 0.025
+"""The standard deviation of a ratio between runs that none of its rounds sees: what else goes on in a machine's caches
+changes over minutes, and a compiled call has more to fetch again than an eager one.
 
-`tests/benchmarks/measure_repeats.py` tells: with less, more than one ratio in twenty is out of another run's interval.
+Of `tests/benchmarks/measure_repeats.py`: the variance of the ratios less that of their rounds, where it is largest.
 """
 
 Step = Callable[[], object]
@@ -43,22 +47,26 @@ def _synchronised() -> int:
     return time.perf_counter_ns()
 
 
-def rounds(steps: Mapping[str, Step], clock: Clock, count: int = ROUNDS) -> dict[str, list[float]]:
+def rounds(lay: Callable[[], Mapping[str, Step]], clock: Clock, count: int = ROUNDS) -> dict[str, list[float]]:
     """Microseconds a call of each step, one number a round; each round runs every step, in random order.
 
-    A step is repeated within a round until that takes a while.
+    `lay` gives a round's steps, which are warm. A step is repeated within a round until that takes a while.
     """
-    repeats, whole = {}, 0.0
+    begin = clock()
+    steps = lay()
+    repeats, whole = {}, (clock() - begin) / 1e9
     for name, step in steps.items():
         repeats[name], seconds = repeats_for(step, clock)
         whole += seconds
     count = fitting(whole, count)
     order, generator = list(steps), random.Random(0)
     times: dict[str, list[float]] = {name: [] for name in steps}
-    gc.collect()
     gc.disable()
     try:
-        for _ in range(count):
+        for done in range(count):
+            if done:
+                steps = lay()
+                gc.collect(0)  # what the last round left: to look at all of torch takes longer than a round
             generator.shuffle(order)
             for name in order:
                 times[name].append(_once(steps[name], clock, repeats[name]))
@@ -95,29 +103,51 @@ def level(times: Sequence[float]) -> float:
 
 def per_call(step: Step, clock: Clock, count: int = FEWEST_ROUNDS) -> float:
     """The level of some rounds of one step alone."""
-    return level(rounds({"step": step}, clock, count)["step"])
+    return level(rounds(lambda: {"step": step}, clock, count)["step"])
 
 
-def interval(above: Sequence[Sequence[float]], below: Sequence[float]) -> tuple[float, float, float]:
-    """The ratio of the levels, and its 95 % interval over resampled rounds, all sides of a round together."""
+@dataclass(frozen=True)
+class Log:
+    """The logarithm of a ratio, and its standard error as the rounds tell it."""
+
+    value: float
+    error: float
+
+
+def logarithm(above: Sequence[Sequence[float]], below: Sequence[float]) -> Log:
+    """Of the ratio of the levels. The error is over resampled rounds, all sides of a round together."""
 
     def ratio(chosen: Sequence[int]) -> float:
-        return level([time for i in chosen for time in above[i]]) / level([below[i] for i in chosen])
+        return math.log(level([time for i in chosen for time in above[i]]) / level([below[i] for i in chosen]))
 
     generator, every = random.Random(0), range(min(len(above), len(below)))
-    found = sorted(ratio(generator.choices(every, k=len(every))) for _ in range(RESAMPLES))
-    return ratio(every), found[int(0.025 * RESAMPLES)], found[int(0.975 * RESAMPLES)]
+    found = [ratio(generator.choices(every, k=len(every))) for _ in range(RESAMPLES)]
+    return Log(ratio(every), statistics.stdev(found))
+
+
+def interval(log: Log, error: float, count: int) -> tuple[float, float, float]:
+    """The ratio, and its 95 % interval for that error, known from that many rounds."""
+    wide = student(count - 1) * error
+    return math.exp(log.value), math.exp(log.value - wide), math.exp(log.value + wide)
+
+
+def student(freedom: int) -> float:
+    """What 95 % of Student's t are within: the expansion about the normal distribution, good to 1 % from 4 on."""
+    z = statistics.NormalDist().inv_cdf(0.975)
+    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
 def compared(eager: Sequence[float], compiled: Sequence[float], again: Sequence[float]) -> tuple[Ratio, Ratio]:
-    """The speedup and its control, eager against eager.
+    """The speedup and its control, eager against eager. A difference is one only outside of what the control shows.
 
-    The interval is that of the rounds, widened by what the control is off by and by `LAYOUT`: it is to hold for the
-    next run as well. A difference is one only outside of what the control shows.
+    The interval is to hold for the next run, so it is that of the difference of two: each has the variance of its
+    rounds, which tell what differs between processes as far as they differ in it too (memory, above all), and `DRIFT`.
+    The control's true value is known: what it is off by, the rounds did not tell either.
     """
-    control = Ratio(*interval([(time,) for time in eager], again))
-    value, low, high = interval(list(zip(eager, again, strict=True)), compiled)
-    off = max(abs(control.low - 1), abs(control.high - 1))
-    wide = (off**2 + LAYOUT**2) ** 0.5
-    low, high = low * (1 - wide), high * (1 + wide)
-    return Ratio(value, low, high, low > max(1.0, control.high) or high < min(1.0, control.low)), control
+    count = len(compiled)
+    control = logarithm([(time,) for time in eager], again)
+    speedup = logarithm(list(zip(eager, again, strict=True)), compiled)
+    noise = Ratio(*interval(control, math.sqrt(2) * control.error, count))
+    error = math.hypot(math.sqrt(2) * speedup.error, math.sqrt(2) * DRIFT, control.value, control.error)
+    value, low, high = interval(speedup, error, count)
+    return Ratio(value, low, high, low > max(1.0, noise.high) or high < min(1.0, noise.low)), noise

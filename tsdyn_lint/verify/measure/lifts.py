@@ -8,7 +8,7 @@ import torch._dynamo
 
 from tsdyn_lint.verify.figures import Lifted, Line, State
 from tsdyn_lint.verify.measure.calls import profiled
-from tsdyn_lint.verify.measure.clock import LAYOUT, interval, level
+from tsdyn_lint.verify.measure.clock import interval, level, logarithm
 from tsdyn_lint.verify.measure.graphs import measured
 from tsdyn_lint.verify.measure.rig import Rig, rig
 from tsdyn_lint.verify.measured import Lifts
@@ -18,6 +18,8 @@ from tsdyn_lint.verify.probes.subject import Subject
 
 SWITCHES: dict[str, dict[str, Any]] = {**dynamo.SWITCHES, "nested_graph_breaks": {"nested_graph_breaks": True}}
 """The last keeps the break, and joins what the callers of the function that breaks would be split into."""
+LAYOUT = 0.05
+"""What two instances differ by, whatever the rounds of each say: all of a state's rounds are of one."""
 
 
 def probe(subject: Subject) -> Lifts | None:
@@ -68,7 +70,8 @@ def state(made: Rig, config: dict[str, Any]) -> tuple[State, list[float]]:
 
 def gain_us(before: list[float], after: list[float]) -> float | None:
     """What a call gets faster by, None where that could as well be chance."""
-    _, low, high = interval([(time,) for time in before], after)
+    gain = logarithm([(time,) for time in before], after)
+    _, low, high = interval(gain, gain.error, min(len(before), len(after)))
     if low * (1 - LAYOUT) <= 1 <= high * (1 + LAYOUT):
         return None
     return level(before) - level(after)

@@ -13,7 +13,7 @@ import torch._dynamo
 from torch.utils import _pytree as pytree
 
 from tsdyn_lint.verify.measure.clock import Step, clock_for
-from tsdyn_lint.verify.measure.heap import keep_freed_memory
+from tsdyn_lint.verify.measure.heap import keep_freed_memory, release_freed_memory
 from tsdyn_lint.verify.measure.schedule import Schedule
 from tsdyn_lint.verify.probes.dynamo import uncompiled
 from tsdyn_lint.verify.probes.subject import Call, Subject, quiet
@@ -35,6 +35,7 @@ class Rig:
         self.schedule: Schedule | None = None
         """What Inductor made of the cold compile; later ones come from its caches, which do not tell."""
         self._changing = False
+        self._graphs_are_shared = True
         self._shared: Step | None = None
         self._gradients = self.training or not self._runs_without()
 
@@ -82,8 +83,10 @@ class Rig:
         if self._changing:
             self.renew()
         self.forget()
-        chosen = self.subject.backend if backend is None else backend
-        compiled: Callable[..., Any] = torch.compile(self.instance, backend=chosen, fullgraph=self.subject.fullgraph)
+        return self._compiled(self.subject.backend if backend is None else backend)
+
+    def _compiled(self, backend: Any) -> Callable[..., Any]:
+        compiled: Callable[..., Any] = torch.compile(self.instance, backend=backend, fullgraph=self.subject.fullgraph)
         return compiled
 
     def forget(self) -> None:
@@ -102,6 +105,24 @@ class Rig:
         step = self.step(self.compile(backend), call)
         self._changing |= settle(step) > 1
         self._shared = step if backend is None and call is None else None
+        return step
+
+    def laid_out_anew(self) -> Step:
+        """The settled step of another instance, whose data lies on other memory.
+
+        Instances share what Dynamo compiled. Where they do not, the one there is stays, and what it holds.
+        """
+        self._shared = None
+        if self._graphs_are_shared:
+            self.renew()
+        release_freed_memory()
+        known = frames_compiled()
+        step = self.step(self._compiled(self.subject.backend))
+        settle(step) if self._changing else step()
+        if self._graphs_are_shared and frames_compiled() != known:
+            self._graphs_are_shared = False
+            step = self.settled()
+        self._shared = step
         return step
 
     def renew(self) -> None:

@@ -32,7 +32,7 @@ def probe(subject: Subject) -> TorchScript:
         works = {name: found for name, found in captures.items() if not isinstance(found, str)}
         if not works:
             raise Unavailable("; ".join(f"{name}: {why}" for name, why in captures.items()))
-        times = rounds({name: step for name, (_, step) in works.items()}, made.clock, FEWEST_ROUNDS)
+        times = rounds(lambda: {name: step for name, (_, step) in works.items()}, made.clock, FEWEST_ROUNDS)
     size, load = _saved(next(iter(works.values()))[0], made)
     spent = {name: level(found) for name, found in times.items()}
     return TorchScript(size, load, spent.get("script"), spent.get("trace"))
