@@ -23,9 +23,9 @@ def loop_over_tensor(event: Event) -> set[Engine] | None:
 @check("TSD601", "branch")
 def size_branch(event: Event) -> Verdict | set[Engine] | None:
     facts = event.facts
-    dropped = facts.get("raises_only") or facts["form"] == "torch-assert"
-    if facts["form"] == "assert":
+    if facts["form"] in ("assert", "torch-assert"):
         return None
+    dropped = facts.get("raises_only", False)
     if facts["test_kind"] == "data" and facts.get("sized"):  # nonzero() and its like: Dynamo has ended its graph there
         return {E} if dropped else {T, E}
     if facts["test_kind"] != "size" or dropped and not facts.get("noted"):
