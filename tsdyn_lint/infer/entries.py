@@ -323,26 +323,28 @@ def _counted(function: Function, parameter: cst.Param) -> bool:
 
 def _used_otherwise(function: Function, parameter: cst.Param) -> bool:
     """Whether an un-annotated parameter is used as no tensor is: backwards, as a dict or by a name."""
+    if parameter.annotation is not None:
+        return False
     name = parameter.name.value
     nodes = [inner for part in getattr(function.syntax, "body", ()) for inner in ast.walk(part)]
-    if parameter.annotation is not None or any(
-        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store) for node in nodes
-    ):
-        return False
-    for node in nodes:
-        if not isinstance(node, (ast.Attribute, ast.Subscript)):
-            continue
-        if not isinstance(node.value, ast.Name) or node.value.id != name:
-            continue
-        if isinstance(node, ast.Attribute):
-            if node.attr in ("items", "keys"):
-                return True
-        elif isinstance(node.slice, ast.Slice):
-            if isinstance(node.slice.step, ast.UnaryOp):
-                return True
-        elif isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
-            return True
-    return False
+    names = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
+    rebound = min((node.lineno for node in names if isinstance(node.ctx, ast.Store)), default=None)
+    return any(
+        isinstance(node, (ast.Attribute, ast.Subscript))
+        and any(node.value is one for one in names)
+        and (rebound is None or node.lineno <= rebound)
+        and _is_no_tensors(node)
+        for node in nodes
+    )
+
+
+def _is_no_tensors(use: ast.Attribute | ast.Subscript) -> bool:
+    """Whether an attribute or an item is one that no tensor has."""
+    if isinstance(use, ast.Attribute):
+        return use.attr in ("items", "keys")
+    if isinstance(use.slice, ast.Slice):
+        return isinstance(use.slice.step, ast.UnaryOp)
+    return isinstance(use.slice, ast.Constant) and isinstance(use.slice.value, str)
 
 
 def _terms(node: ast.expr) -> Iterator[ast.expr]:
