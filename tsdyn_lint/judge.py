@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tsdyn_lint.config import Settings
-from tsdyn_lint.findings import Engine, Finding, Location
+from tsdyn_lint.findings import Confidence, Engine, Finding, Location
 from tsdyn_lint.problems import internal_error
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.source import Source, check_syntax
@@ -104,7 +104,10 @@ def plan_chunks(sources: Sequence[Source], jobs: int) -> list[list[Source]]:
 
 
 def merge(findings: Iterable[Finding]) -> list[Finding]:
-    """One finding for each rule and place, with the engines of all and the surest one's words; in order of place."""
+    """One finding for each rule and place, with the engines of all and the surest one's words; in order of place.
+
+    What is only possible adds nothing to what is likely.
+    """
     by_place: dict[tuple[str, str, Location], Finding] = {}
     for finding in findings:
         key = (finding.filename, finding.code, finding.start)
@@ -113,6 +116,10 @@ def merge(findings: Iterable[Finding]) -> list[Finding]:
             by_place[key] = finding
             continue
         surest = max(known, finding, key=lambda one: one.confidence.rank)
+        less = min(known, finding, key=lambda one: one.confidence.rank)
+        if less.confidence is Confidence.POSSIBLE is not surest.confidence:
+            by_place[key] = surest
+            continue
         both = {*known.engines, *finding.engines}
         by_place[key] = replace(surest, engines=tuple(engine for engine in Engine if engine in both))
     return sorted(by_place.values(), key=lambda finding: finding.sort_key)

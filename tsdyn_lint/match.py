@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import translate
 from typing import Any
@@ -12,7 +12,7 @@ import libcst as cst
 
 from tsdyn_lint.checks import CHECKS, Check, Verdict
 from tsdyn_lint.findings import Engine, Finding, Related, Severity
-from tsdyn_lint.infer.events import CONFIDENCE, Event, Step
+from tsdyn_lint.infer.events import CONFIDENCE, LIKELY, Event, Step
 from tsdyn_lint.infer.settings import CompileSettings
 from tsdyn_lint.masking import behind, given_up
 from tsdyn_lint.parse import Piece
@@ -109,14 +109,18 @@ class Matcher:
         eager = given_up(breaks)
         masked = {} if compiled.fullgraph else behind(breaks, eager)
         hidden = frozenset(event for events in masked.values() for event in events)
+        places: dict[tuple[str, int, int], list[_Hit]] = {}
         for event, rule, verdict, hit in hits:
             if event in hidden:
                 hit -= {Engine.DYNAMO}  # its frame is eager before it is reached
             if event.function in eager:
                 hit -= {Engine.RECOMPILE}  # nothing of it is compiled, so nothing compiles again
             hit &= engines
-            if not hit:
-                continue
+            if hit:
+                place = (rule.code, id(event.node), id(event.asked.node) if event.asked is not None else 0)
+                places.setdefault(place, []).append((event, rule, verdict, hit))
+        for group in places.values():
+            event, rule, verdict, hit = _together(group)
             later = masked.get(event, ()) if Engine.DYNAMO in hit else ()
             try:
                 yield _for_version(_finding(event, rule, verdict, hit, compiled, later, version), event, data)
@@ -148,6 +152,26 @@ class Matcher:
                 if Engine.RECOMPILE in hit and compiled.generalises(event):
                     hit -= {Engine.RECOMPILE}
                 yield event, rule, verdict, hit - _mended(event, data)
+
+
+_Hit = tuple[Event, Rule, Verdict, frozenset[Engine]]
+
+
+def _together(group: Sequence[_Hit]) -> _Hit:
+    """What a rule says of one place for several values that may be there: the surest one, and what the others add.
+
+    What is only possible adds nothing to what is likely.
+    """
+    sure = [min(event.judged, verdict.confidence) for event, _, verdict, _ in group]
+    best = max(sure)
+    said = [hit for hit, one in zip(group, sure, strict=True) if one == best or one >= LIKELY]
+    event, rule, verdict, hit = group[sure.index(best)]
+    if len(said) == 1:
+        return event, rule, verdict, hit
+    effects = {engine: text for _, _, other, _ in reversed(said) for engine, text in other.effects.items()}
+    severities = {other.severity for _, _, other, _ in said}
+    severity = verdict.severity if len(severities) == 1 else None
+    return event, rule, replace(verdict, severity=severity, effects=effects), hit.union(*(one[3] for one in said))
 
 
 def _for_version(finding: Finding, event: Event, data: TorchData) -> Finding:

@@ -26,7 +26,7 @@ def data_dependent_branch(event: Event) -> set[Engine] | None:
 
 
 @check("TSD202", "scalar")
-def tensor_to_scalar(event: Event) -> set[Engine] | None:
+def tensor_to_scalar(event: Event) -> Verdict | None:
     spelling, uses = event.facts["spelling"], event.use_kinds
     if spelling in ("tolist", "range") or spelling == "index" and event.facts.get("container") != "list":
         return None
@@ -39,7 +39,8 @@ def tensor_to_scalar(event: Event) -> set[Engine] | None:
     if (steers or spelling in ("int", "float", "math", "index", "bool")) and not event.facts["numpy"]:
         # an array holds sizes, plain numbers to export; where a tensor becomes one it has already stopped
         engines.add(E)
-    return engines
+    sides = {R: "compiles once more for each side of the branch"} if R in engines and "loop" not in uses else {}
+    return Verdict(frozenset(engines), effects=sides)
 
 
 @check("TSD203", "scalar")
