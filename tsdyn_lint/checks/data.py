@@ -6,7 +6,7 @@ from tsdyn_lint.checks.registry import D, E, R, S, T, Verdict, check
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.events import Event
 
-_REACHES_OUTPUT = frozenset({"arith", "shape", "index", "branch", "loop", "return", "arg", "value", "math", "format"})
+_REACHES_OUTPUT = frozenset({"arith", "shape", "index", "branch", "loop", "return", "arg", "value", "math"})
 _STEERS = frozenset({"branch", "loop", "value"})
 _MEMBERSHIP = frozenset({"in", "any", "all", "sorted", "min", "max"})
 _BRANCHES = frozenset({"if", "ternary", "and", "or", "not", "comprehension", "chain", "filter", "value", "bool"})

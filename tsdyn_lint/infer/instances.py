@@ -164,6 +164,7 @@ class Instances(Calls):
     def constructed_here(self, instance: Instance, cls: Class, node: cst.CSTNode | None) -> None:
         """The event of a module class instantiated in captured code."""
         if node is not None and not self.muted:
+            instance.owner = "call"
             self.emit("construct", node, None, target="torch.nn.Module", name=cls.name,
                       parameters=owns_parameters(instance))  # fmt: skip
 

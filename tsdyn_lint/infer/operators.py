@@ -138,7 +138,10 @@ class Operators(Refinement):
             if known is not None and right_known is not None:
                 return Const(conjunction, True, sources(left, right))
             return join(left, right)
-        value = self.expr(node)
+        if type(node) is cst.Comparison and (asserts or facts.get("raises_only")):
+            value = self.comparison(node, raises_only=True, noted=facts.get("noted", False))
+        else:
+            value = self.expr(node)
         if form != "value":
             self.test(value, node, form, **facts)
         return value
@@ -309,7 +312,7 @@ class Operators(Refinement):
             return Seq(seq.kind, None, join(element(seq), UNKNOWN))
         return UNKNOWN
 
-    def comparison(self, node: cst.Comparison) -> Value:
+    def comparison(self, node: cst.Comparison, **facts: Any) -> Value:
         left = self.expr(node.left)
         results = []
         left_node: cst.BaseExpression = node.left
@@ -317,7 +320,7 @@ class Operators(Refinement):
             right = self.expr(part.comparator)
             result = self.compare(type(part.operator).__name__, left, right, node, left_node, part.comparator)
             if len(node.comparisons) > 1 and part is not node.comparisons[-1]:
-                self.test(result, node, "chain")
+                self.test(result, node, "chain", **facts)
             results.append(result)
             left, left_node = right, part.comparator
         return results[0] if len(results) == 1 else either(results)

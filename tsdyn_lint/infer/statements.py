@@ -333,7 +333,7 @@ class Statements(Expressions):
         if isinstance(value, (Seq, Mapping)) and value.owner == "local" and owner.is_module and value.name == "":
             if self.muted:
                 value.owner, value.name = "self", name
-        if self.muted or owner.owner == "local" and not owner.is_module:
+        if self.muted or owner.owner == "call" or owner.owner == "local" and not owner.is_module:
             owner.attrs[name] = value if before is None or not self.frame.uncertain else join(before, value)
             return
         facts: dict[str, Any] = {}

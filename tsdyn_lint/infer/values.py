@@ -126,7 +126,8 @@ class Mapping:
 class Instance:
     """An object: of a class of the program (`cls`) or of one outside of it (`outside`, a dotted name).
 
-    `complete`: the constructor was followed, so that an attribute not in `attrs` does not exist.
+    `complete`: the constructor was followed, so that an attribute not in `attrs` does not exist. `owner`: who else
+    knows it, or "call" for a module that the captured call has made.
     """
 
     cls: Class | None
