@@ -276,7 +276,7 @@ class Calls(Recall):
         frame = Frame(function, piece, env, stack, caller.entry, caller.confidence, engines, repeated=caller.repeated)
         frame.entered, frame.asked = engines, caller.asked
         if stack and not _hands_on(node):
-            frame.given = given(function.node.params, len(args.pos), args.kw)
+            frame.given = given(function.node.params, args.pos, args.kw)
         with self.inside(frame):
             self.bind_parameters(func, args, env)
             if args.pos and function.cls is not None and not function.is_static:

@@ -302,11 +302,17 @@ class Containers(Operators):
                 container=owner.kind,
                 numpy=tensor.numpy,
             )
-        if owner.items is not None and isinstance(index, Const) and isinstance(index.value, int):
-            if -len(owner.items) <= index.value < len(owner.items):
-                return owner.items[index.value]
-            return UNKNOWN
-        return element(owner)
+        found = element(owner)
+        if isinstance(index, Const) and isinstance(index.value, int):
+            first = index.value == 0
+            if owner.items is not None:
+                if not -len(owner.items) <= index.value < len(owner.items):
+                    return UNKNOWN
+                found, first = owner.items[index.value], index.value in (0, -len(owner.items))
+            if owner.kind == "size" and not first and isinstance(found, Scalar) and found.origin == "data":
+                # what depends on data is how many there are
+                return Scalar("int", "size", frozenset(event for event in found.src if event.kind != "data-size"))
+        return found
 
     def read(self, owner: Tensor, index: Value, node: cst.CSTNode) -> Value:
         raise NotImplementedError

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 
 import libcst as cst
+
+from tsdyn_lint.infer.values import Const, Value
 
 _LITERALS = {"None": None, "True": True, "False": False}
 
 
-def given(parameters: cst.Parameters, positional: int, keywords: Collection[str]) -> Mapping[str, object]:
+def given(parameters: cst.Parameters, positional: Sequence[Value], keywords: Mapping[str, Value]) -> dict[str, object]:
     """The constant defaults of parameters for which a call passes something else."""
     ordered = [*parameters.posonly_params, *parameters.params]
-    passed = [p for index, p in enumerate(ordered) if index < positional or p.name.value in keywords]
-    passed += [p for p in parameters.kwonly_params if p.name.value in keywords]
-    return {
+    values = dict(zip((p.name.value for p in ordered), positional, strict=False)) | dict(keywords)
+    defaults = {
         p.name.value: _LITERALS[p.default.value]
-        for p in passed
+        for p in (*ordered, *parameters.kwonly_params)
         if isinstance(p.default, cst.Name) and p.default.value in _LITERALS
     }
+    return {name: default for name, default in defaults.items() if name in values and not _is(values[name], default)}
+
+
+def _is(value: Value, default: object) -> bool:
+    """Whether a value is that default all the same, handed on from the caller's own parameter."""
+    return isinstance(value, Const) and value.soft and value.value is default
 
 
 def side(test: cst.BaseExpression, defaults: Mapping[str, object]) -> bool | None:

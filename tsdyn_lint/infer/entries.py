@@ -338,6 +338,25 @@ def _used_otherwise(function: Function, parameter: cst.Param) -> bool:
     )
 
 
+def _is_a_size(function: Function, parameter: cst.Param) -> bool:
+    """Whether an un-annotated parameter is a size that a view, a tiling or a padding is given."""
+    if parameter.annotation is not None:
+        return False
+    nodes = [inner for part in getattr(function.syntax, "body", ()) for inner in ast.walk(part)]
+    sizes = [size for node in nodes if isinstance(node, ast.Call) for size in _sizes(node)]
+    return any(isinstance(size, ast.Name) and size.id == parameter.name.value for size in sizes)
+
+
+def _sizes(call: ast.Call) -> Iterator[ast.expr]:
+    """The arguments of a call that are sizes: of a view, or in a tuple given to a tiling or a padding."""
+    if not isinstance(call.func, ast.Attribute):
+        return
+    if call.func.attr in ("view", "reshape", "expand", "repeat") and len(call.args) > 1:
+        yield from call.args
+    if call.func.attr in ("tile", "pad") and len(call.args) > 1 and isinstance(call.args[1], ast.Tuple):
+        yield from call.args[1].elts
+
+
 def _is_no_tensors(use: ast.Attribute | ast.Subscript) -> bool:
     """Whether an attribute or an item is one that no tensor has."""
     if isinstance(use, ast.Attribute):
@@ -376,6 +395,8 @@ def forward_arguments(
             else not _counted(function, parameter) and not _used_otherwise(function, parameter)
         )
         value = entry_value(walker, parameter, function, first)
+        if first and _is_a_size(function, parameter):
+            value = Scalar("int", "unknown")
         args.pos.append(_without_default(value) if index < inputs else value)
     for parameter in parameters.kwonly_params:
         args.kw[parameter.name.value] = entry_value(walker, parameter, function, first=False)

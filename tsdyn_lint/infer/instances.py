@@ -386,7 +386,7 @@ class Instances(Calls):
             and self.truth(owner.attrs.get("training", self.training))[0] is not False
         ):
             self.emit("module-read", node, None, LIKELY, cls=kind.rpartition(".")[2], baked=False)
-        if kind == "torch.nn.AdaptiveLogSoftmaxWithLoss":
+        if kind == "torch.nn.AdaptiveLogSoftmaxWithLoss" and len(args.all()) == 2:
             self.emit("dynshape", node, None, op="cutoffs", target=kind, spelling="module", origin="data")
             return Seq("tuple", [Tensor("float"), Tensor("float", 0)], UNKNOWN)
         if kind == "torch.nn.GaussianNLLLoss":

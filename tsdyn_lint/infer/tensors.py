@@ -254,7 +254,8 @@ class Tensors(Instances):
             assert isinstance(sizes, Seq)
             if not args.pos and "dim" not in args.kw:
                 return sizes
-            return shapes.size_at(sizes, args.get(0, "dim"))
+            dim = args.get(0, "dim")
+            return self.sequence_item(sizes, dim, node) if isinstance(dim, Const) else shapes.size_at(sizes, dim)
         if name in ("dim", "ndimension"):
             return self.rank_of(owner)
         if name in ("numel", "nelement") and owner.data_sized:
