@@ -71,7 +71,7 @@ def random_constant(event: Event) -> set[Engine] | None:
     module, _, name = event.facts["target"].rpartition(".")
     if module in ("random", "random.Random"):
         traced = name in ("uniform", "randint", "randrange") or module == "random.Random" and name == "random"
-        decides = {D} if event.use_kinds & {"branch", "loop", "index", "shape"} else set()
+        decides = {D} if event.likely_uses & {"branch", "loop", "index", "shape"} else set()
         return {S} | decides | _frozen(event) if traced else None
     if module != "numpy.random" or name not in _DRAWS:
         return None
@@ -81,7 +81,7 @@ def random_constant(event: Event) -> set[Engine] | None:
 
 def _frozen(event: Event) -> set[Engine]:
     """Captures that keep the first draw, where it reaches the output."""
-    return {T, E} if event.use_kinds & _OUTPUT else set()
+    return {T, E} if event.likely_uses & _OUTPUT else set()
 
 
 @check("TSD701", "call", "method", targets=("torch.Tensor.numpy", "numpy.*"))

@@ -90,12 +90,13 @@ class Place:
 
 @dataclass(eq=False)
 class Use:
-    """A later use of the value that an event read."""
+    """A later use of the value that an event read. `confidence`: that the code is reached which uses it."""
 
     kind: str
     node: cst.CSTNode
     piece: Piece
     function: Function
+    confidence: int = CERTAIN
 
 
 @dataclass(eq=False)
@@ -135,6 +136,11 @@ class Event:
     @property
     def use_kinds(self) -> frozenset[str]:
         return frozenset(u.kind for u in self.uses)
+
+    @property
+    def likely_uses(self) -> frozenset[str]:
+        """The kinds of uses that the defaults do not rule out."""
+        return frozenset(u.kind for u in self.uses if u.confidence >= LIKELY)
 
     @property
     def skipped(self) -> Iterator[Place]:

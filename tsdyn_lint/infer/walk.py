@@ -141,8 +141,12 @@ class Core:
                     self.used(event, kind, node)
 
     def used(self, event: Event, kind: str, node: cst.CSTNode) -> None:
-        if not any(use.kind == kind and use.node is node for use in event.uses):
-            event.uses.append(Use(kind, node, self.frame.piece, self.frame.function))
+        frame = self.frame
+        for use in event.uses:
+            if use.kind == kind and use.node is node:
+                use.confidence = max(use.confidence, frame.confidence)
+                return
+        event.uses.append(Use(kind, node, frame.piece, frame.function, frame.confidence))
 
     def accumulated(self, tensor: Tensor, node: cst.CSTNode) -> None:
         """A tensor changed in place by another: one made of Python values keeps the change between calls of a trace."""
