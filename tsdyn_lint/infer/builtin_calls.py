@@ -44,6 +44,8 @@ from tsdyn_lint.infer.values import (
     unknown,
 )
 
+_CONVERSIONS = frozenset({"int", "float", "math", "round", "min", "max"})
+
 
 class BuiltinCalls(Tensors):
     """`builtin_call` for `builtins.*`, `container_method` for lists, dicts and strings."""
@@ -94,8 +96,7 @@ class BuiltinCalls(Tensors):
                 found.append(Scalar(name, "data" if option.origin != "constant" else "constant", src))
             elif isinstance(option, Scalar) and option.origin == "size":
                 self.use(option, "convert", node)
-                event = self.emit("size", node, None, sub=name, spelling=name)
-                found.append(Scalar(name, "size", option.src | ({event} if event is not None else frozenset())))
+                found.append(Scalar(name, "size", self.converted(option.src, name, node)))
             elif isinstance(option, Scalar):
                 found.append(Scalar(name, option.origin, option.src))
             elif isinstance(option, Const):
@@ -105,6 +106,15 @@ class BuiltinCalls(Tensors):
                     self.test(option, node, "bool")
                 found.append(Scalar(name, "unknown", sources(option)))
         return either(found)
+
+    def converted(self, src: frozenset[Event], spelling: str, node: cst.CSTNode, **facts: Any) -> frozenset[Event]:
+        """The reads behind a size that is a plain number from here on, unless a part of the expression has made it one:
+        `int(math.sqrt(n))` is told of once.
+        """
+        if any(one.kind == "size" and one.facts["spelling"] in _CONVERSIONS and _within(one.node, node) for one in src):
+            return src
+        event = self.emit("size", node, None, sub=spelling, spelling=spelling, **facts)
+        return src if event is None else src | {event}
 
     def length(self, args: Args, node: cst.CSTNode) -> Value:
         value = args.get(0)
@@ -345,9 +355,7 @@ class BuiltinCalls(Tensors):
             self.use(value, "arith", node)
         flat = [o for v in values for o in options(v)]
         if any(isinstance(v, Scalar) and v.origin == "size" for v in flat) and len(values) > 0:
-            event = self.emit("size", node, None, sub=name, spelling=name)
-            src = sources(*values) | ({event} if event is not None else frozenset())
-            return Scalar("int", "size", src)
+            return Scalar("int", "size", self.converted(sources(*values), name, node))
         if values and all(isinstance(v, Const) for v in values):
             try:
                 pick = {"min": min, "max": max}[name]([v.value for v in values if isinstance(v, Const)])
@@ -403,8 +411,7 @@ class BuiltinCalls(Tensors):
         if tensor is not None:
             return derived(tensor, tensor.dtype)
         if isinstance(value, Scalar) and value.origin == "size":
-            event = self.emit("size", node, None, sub="round", spelling="round")
-            return Scalar("int", "size", value.src | ({event} if event is not None else frozenset()))
+            return Scalar("int", "size", self.converted(value.src, "round", node))
         if isinstance(value, Const):
             try:
                 return Const(round(value.value), value.soft, value.src)
@@ -803,6 +810,10 @@ def _constant(value: Value) -> bool:
     return isinstance(value, Scalar) and value.origin == "constant"
 
 
+def _within(inner: cst.CSTNode, node: cst.CSTNode) -> bool:
+    return any(child is inner or _within(inner, child) for child in node.children)
+
+
 def _plain_argument(node: cst.CSTNode) -> bool:
     """Whether a call converts a plain name, or one element that a variable picks: nobody writes `int(n)` or
     `int(labels[i])` for what is an int already.
@@ -813,11 +824,6 @@ def _plain_argument(node: cst.CSTNode) -> bool:
     if isinstance(given, cst.Subscript) and len(given.slice) == 1 and isinstance(given.slice[0].slice, cst.Index):
         return isinstance(given.value, cst.Name) and isinstance(given.slice[0].slice.value, cst.Name)
     return isinstance(given, cst.Name)
-
-
-def _size_event(walk: BuiltinCalls, spelling: str, node: cst.CSTNode) -> frozenset[Event]:
-    event = walk.emit("size", node, None, sub=spelling, spelling=spelling)
-    return frozenset([event]) if event is not None else frozenset()
 
 
 _BUILTINS: dict[str, Callable[[Any, Args, cst.CSTNode], Value]] = {

@@ -368,8 +368,7 @@ class LibraryCalls(BuiltinCalls):
         if any(isinstance(v, Scalar) and v.origin == "size" for v in flat):
             if name == "prod":  # of traced sizes is one itself; the others ask for a number
                 return Scalar(kind, "size", src)
-            event = self.emit("size", node, None, sub="math", spelling="math", function=dotted)
-            return Scalar(kind, "size", src | ({event} if event is not None else frozenset()))
+            return Scalar(kind, "size", self.converted(src, "math", node, function=dotted))
         origins = [v.origin for v in flat if isinstance(v, Scalar)]
         origin = (
             "data"
