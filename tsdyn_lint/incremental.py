@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 
 from tsdyn_lint.cache import Cache, FileRecord, Record, decode, encode, key_of, stamp
 from tsdyn_lint.config import Settings
-from tsdyn_lint.findings import Engine, Finding
+from tsdyn_lint.findings import Finding
 from tsdyn_lint.impact import ALL, Impact, difference, moved, names_at
 from tsdyn_lint.judge import Judgement, judge, merge
 from tsdyn_lint.outline import Statement, Summary, outline, summary_of
@@ -52,8 +52,6 @@ class Lint:
             return self.all()
         edit = _Edit(record, self.library, differing)
         affected = edit.reach | self._relatives(changed, record)
-        if Engine.SCRIPT in (self.settings.engines or ()):  # what a class is made with, its users say
-            affected |= {path for path, known in record.files.items() if not changed.isdisjoint(known.reads)}
         if len(affected & set(names)) > _ENOUGH * len(names):
             return self.all()
         return self._judge([name for name in names if name in affected], record, edit)

@@ -30,41 +30,38 @@ def script_events(
     fail: Callable[[Module, str, Exception], None],
 ) -> list[Event]:
     """One event a problem. An internal error costs its entry point and is told to `fail`."""
-    data = load(version)
+    data, torch = load(version), load_torch(version)
     try:
-        return list(map(_event, _problems(Compiler(program, data, load_torch(version)), program, fail)))
+        return [_event(p) for module in program.linted for p in _problems(Compiler(program, data, torch), module, fail)]
     finally:
         data.forget()
         types.forget()
 
 
-def _problems(
-    compiler: Compiler, program: Program, fail: Callable[[Module, str, Exception], None]
-) -> Iterable[Problem]:
-    found = []
-    for module in program.linted:
-        with suppress(ParseFailure):  # told when the file was walked
-            found.append((module, [e for e in entries(program, module) if not _declares(e)]))
-    for _, starts in found:
-        for entry in starts:
+def _problems(compiler: Compiler, module: Module, fail: Callable[[Module, str, Exception], None]) -> Iterable[Problem]:
+    """What TorchScript refuses of the code that the entry points of one file reach, by what that file itself makes."""
+    try:
+        starts = [e for e in entries(compiler.program, module) if not _declares(e)]
+    except ParseFailure:  # told when the file was walked
+        return ()
+    for entry in starts:
+        if entry.cls is not None:
+            with suppress(Exception):  # met again, and told, when the entry is checked
+                compiler.builder.entry(entry.cls)
+    scripts = "jit.script" in module.tree.text
+    scripted = {c.name for c in captures(module) if Engine.SCRIPT in c.engines} if scripts else set()
+    for entry in starts:
+        compiler.entry = entry.name
+        compiler.stack.clear()
+        compiler.called = entry.function.name in scripted or (entry.cls is not None and entry.cls.name in scripted)
+        compiler.least = entry.confidence
+        try:
             if entry.cls is not None:
-                with suppress(Exception):  # met again, and told, when the entry is checked
-                    compiler.builder.entry(entry.cls)
-    for module, starts in found:
-        scripts = "jit.script" in module.tree.text
-        scripted = {c.name for c in captures(module) if Engine.SCRIPT in c.engines} if scripts else set()
-        for entry in starts:
-            compiler.entry = entry.name
-            compiler.stack.clear()
-            compiler.called = entry.function.name in scripted or (entry.cls is not None and entry.cls.name in scripted)
-            compiler.least = entry.confidence
-            try:
-                if entry.cls is not None:
-                    compiler.check_class(entry.cls)
-                else:
-                    compiler.check_function(entry.function)
-            except Exception as error:
-                fail(module, entry.name, error)
+                compiler.check_class(entry.cls)
+            else:
+                compiler.check_function(entry.function)
+        except Exception as error:
+            fail(module, entry.name, error)
     return compiler.settled()
 
 
