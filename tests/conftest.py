@@ -71,7 +71,7 @@ def prints(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tsdyn_lint.pipeline.analyse", _flag_prints)
 
 
-def _flag_prints(files: Sequence[Source], settings: Settings, rulebook: RuleBook, trees: object) -> Analysis:
+def _flag_prints(files: Sequence[Source], settings: Settings, rulebook: RuleBook, *rest: object) -> Analysis:
     findings = []
     for source in files:
         if problem := check_syntax(source):

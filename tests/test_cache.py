@@ -332,3 +332,28 @@ def test_a_setting_of_the_project_is_seen_by_files_that_do_not_import_it(project
     assert found() == []
     (project.folder / "train.py").unlink()
     assert found() == [6]
+
+
+def test_a_class_that_is_derived_from_elsewhere_is_judged_through_that(project: Project) -> None:
+    """Whatever files share an analysis: each of these is judged in a run of its own, too."""
+    base = MODEL.replace("Gate", "Base").replace("from pkg.helper import mean\n\n", "").replace("mean(x)", "print(x)")
+    project.write("pyproject.toml", "")
+    project.write("pkg/__init__.py", "")
+    project.write("pkg/base.py", base + "\n    def part(self, x):\n        raise NotImplementedError\n")
+    for number in range(4):
+        project.write(f"pkg/filler{number}.py", f"import torch\n\n\ndef forward(x):\n    return x.sum() + {number}\n")
+    options = ("check", "--isolated", "--engine", "dynamo", "--torch-version", "2.13", "-o", "json")
+
+    def found(*paths: str) -> list[int]:
+        cached, fresh = (json.loads(project.run(*options, *more, *paths).stdout) for more in ((), ("--no-cache",)))
+        assert cached == fresh
+        return [finding["location"]["row"] for finding in cached]
+
+    assert found() == found("pkg/base.py") == [7]
+    project.write(
+        "pkg/heir.py", "import torch\nfrom pkg.base import Base as B\n\n\nclass Heir(B):\n    part = torch.abs\n"
+    )
+    assert found("pkg/base.py") == []
+    assert found("pkg/base.py", "pkg/filler0.py") == []
+    project.write("pkg/heir.py", "import torch\n\nBase = object\n\n\nclass Heir(Base):\n    part = torch.abs\n")
+    assert found("pkg/base.py") == [7]

@@ -9,7 +9,7 @@ from conftest import Project
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.torchversion import default_torch, nearest_known, required_torch
-from tsdyn_lint.usage import DEFAULT, captures_used, engines_used
+from tsdyn_lint.usage import DEFAULT, engines_used, usage_of
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ from tsdyn_lint.usage import DEFAULT, captures_used, engines_used
     ],
 )
 def test_captures_a_file_calls(code: str, captures: set[str]) -> None:
-    assert captures_used(code.encode()) == captures
+    assert set(usage_of(code.encode()).captures) == captures
 
 
 def test_auto_looks_at_the_whole_project_of_a_file(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,14 +16,14 @@ from tsdyn_lint.config import Settings
 from tsdyn_lint.findings import Confidence, Edit, Engine, Finding, Fix, Location, Related, Severity
 from tsdyn_lint.outline import Summary
 from tsdyn_lint.rulebook import rules_folder
+from tsdyn_lint.source import RACY_NS
+from tsdyn_lint.usage import Whole
 
 FOLDER = ".tsdyn_cache"
 _MAX_RECORDS = 64
 _MAX_BYTES = 200_000_000
 _TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a cache of tsdyn-lint.\n"
 _RECORDS = (".json", ".tmp")
-_RACY_NS = 2_000_000_000
-"""A file younger than this when it was read may change again without its size or time showing it."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Stamp:
 
 @dataclass
 class FileRecord:
-    """What is known of one file: its state, the files that it asked for names, its classes, its findings, its names.
+    """What is known of one file: its state, the files that it asked for names, its bases, its findings, its names.
 
     `raw` are findings before suppression and selection, `shown` after, both as JSON has them (`decode` reads them).
     """
@@ -55,13 +55,10 @@ class FileRecord:
     stamp: Stamp
     linted: bool = False
     reads: dict[str, list[str]] = field(default_factory=dict)
-    defines: list[str] = field(default_factory=list)
     bases: list[str] = field(default_factory=list)
     raw: list[Any] = field(default_factory=list)
     shown: list[Any] = field(default_factory=list)
     summary: Summary = field(default_factory=dict)
-    compiled: str = ""
-    """The lines that may set how the project compiles: `usage.compile_lines`."""
 
 
 def _digest(data: bytes) -> str:
@@ -70,10 +67,12 @@ def _digest(data: bytes) -> str:
 
 @dataclass
 class Record:
-    """A whole run: its files by path, and the paths that modules were looked for at in vain."""
+    """A whole run: its files by path, the paths that modules were looked for at in vain, and classes that were asked
+    for subclasses: their file and name, whether there are any, and the files that were looked into."""
 
     files: dict[str, FileRecord] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
+    heirs: list[tuple[str, str, bool, list[str]]] = field(default_factory=list)
 
 
 class Cache:
@@ -87,7 +86,7 @@ class Cache:
         try:
             whole = self.read(key)
             files = {path: FileRecord(Stamp(*row[0]), *row[1:]) for path, row in whole["files"].items()}
-            return Record(files, whole["missing"])
+            return Record(files, whole["missing"], whole["heirs"])
         except (ValueError, TypeError, KeyError, AttributeError):
             return None
 
@@ -95,11 +94,11 @@ class Cache:
         files = {
             path: [
                 [one.stamp.size, one.stamp.mtime, one.stamp.digest],
-                *(one.linted, one.reads, one.defines, one.bases, one.raw, one.shown, one.summary, one.compiled),
+                *(one.linted, one.reads, one.bases, one.raw, one.shown, one.summary),
             ]
             for path, one in record.files.items()
         }
-        self.write(key, {"files": files, "missing": record.missing})
+        self.write(key, {"files": files, "missing": record.missing, "heirs": record.heirs})
 
     def read(self, name: str) -> Any:
         """What was written under a name; None without it, or where it is damaged."""
@@ -181,12 +180,13 @@ def stamp(path: str) -> Stamp:
             state = os.fstat(handle.fileno())
     except OSError:
         return Stamp(-1, -1, "")
-    young = time.time_ns() - state.st_mtime_ns < _RACY_NS
+    young = time.time_ns() - state.st_mtime_ns < RACY_NS
     return Stamp(len(data), -1 if young else state.st_mtime_ns, _digest(data))
 
 
-def key_of(settings: Settings, asked: Iterable[str]) -> str:
-    """A name for a way of asking: the paths, every setting that a finding hangs on, and the tool with its rules."""
+def key_of(settings: Settings, asked: Iterable[str], project: Whole) -> str:
+    """A name for a way of asking: the paths, every setting that a finding hangs on, how the project compiles, and the
+    tool with its rules."""
     parts: list[Any] = [
         sorted(asked),
         sorted(engine.value for engine in settings.engines or ()),
@@ -195,6 +195,7 @@ def key_of(settings: Settings, asked: Iterable[str]) -> str:
         settings.min_confidence.value,
         [(pattern, sorted(codes)) for pattern, codes in settings.per_file_ignores],
         [str(settings.root), str(settings.config_file)],
+        project.compiling,
         _tool_state(settings.rule_paths),
     ]
     return _digest(json.dumps(parts).encode())

@@ -17,9 +17,9 @@ from tsdyn_lint.outline import Statement, Summary, outline, summary_of
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.settle import settle
 from tsdyn_lint.source import Library
-from tsdyn_lint.usage import compile_lines
+from tsdyn_lint.usage import Whole
 
-_CLASS = re.compile(rb"^[ \t]*class[ \t]+(\w+)[ \t]*(?:\(([^)]*)\))?", re.MULTILINE)
+_BASES = re.compile(rb"^[ \t]*class[ \t]+\w+[ \t]*\(([^)]*)\)", re.MULTILINE)
 _ENOUGH = 0.5
 """Where more than this share of the files is to be judged again, all are: they share what they read."""
 
@@ -33,6 +33,7 @@ class Lint:
     rulebook: RuleBook
     library: Library
     jobs: int
+    project: Whole
 
     def all(self) -> tuple[list[Finding], Record]:
         """Every file judged, and the record of it."""
@@ -45,27 +46,21 @@ class Lint:
             return self.all()
         changed = {path for path, known in record.files.items() if not known.stamp.still_holds(path)}
         linted = {path for path, known in record.files.items() if known.linted}
-        if not changed and linted == set(names):
+        if not changed and linted == set(names) and not any(self._other_heirs(record, {})):
             return [decode(row) for name in names for row in record.files[name].shown], None
         differing = changed | (linted ^ set(names))
-        if any(self._compiled(path) != _compiled_before(record, path) for path in differing):
-            return self.all()
         edit = _Edit(record, self.library, differing)
-        affected = edit.reach | self._relatives(changed, record)
+        affected = edit.also(dict(self._other_heirs(record, edit.differing)))
         if len(affected & set(names)) > _ENOUGH * len(names):
             return self.all()
         return self._judge([name for name in names if name in affected], record, edit)
-
-    def _compiled(self, path: str) -> str:
-        source = self.library.get(path)
-        return compile_lines(source.data) if source is not None else ""
 
     def _judge(self, names: list[str], record: Record, edit: _Edit) -> tuple[list[Finding], Record]:
         """Judges the named files and takes the rest from the record, until no finding of the rest is in doubt."""
         wanted = [str(path) for path in self.paths]
         while True:
             sources = [self.library[name] for name in names]
-            result = judge(sources, self.settings, self.rulebook, self.jobs, frozenset(wanted))
+            result = judge(sources, self.settings, self.rulebook, self.jobs, frozenset(wanted), self.project)
             new: dict[str, list[Finding]] = defaultdict(list)
             for finding in result.findings:
                 new[finding.filename].append(finding)
@@ -99,6 +94,10 @@ class Lint:
                 reads[name].setdefault(other, set()).update(asked)
         summaries = {str(path): one for path, one in result.summaries.items()}
         fresh = self._record(raw, reads, summaries, record, {*record.missing, *map(str, result.missing)})
+        heirs = {(path, name): (path, name, had_any, into) for path, name, had_any, into in record.heirs}
+        for (path, name), (has_any, paths) in result.heirs.items():
+            heirs[str(path), name] = (str(path), name, has_any, list(map(str, paths)))
+        fresh.heirs = sorted(heirs.values())
         return [decode(row) for name in raw for row in fresh.files[name].shown], fresh
 
     def _record(
@@ -129,28 +128,31 @@ class Lint:
                 continue
             entry.raw = list(map(encode, raw[path]))
             if known and known.linted and known.stamp.digest == state.digest and known.raw == entry.raw:
-                entry.shown, entry.defines, entry.bases = known.shown, known.defines, known.bases
-                entry.compiled = known.compiled
+                entry.shown, entry.bases = known.shown, known.bases
             else:
                 source = self.library[path]
-                entry.compiled = compile_lines(source.data)
                 entry.shown = list(map(encode, settle(source, raw[path], self.settings, self.rulebook)))
-                entry.defines, entry.bases = _classes(source.data)
+                entry.bases = _bases(source.data)
         return Record(files, sorted(missing))
 
-    def _relatives(self, changed: set[str], record: Record) -> set[str]:
-        """Files of classes that a changed file begins or ceases to derive from: kin decide whether a base is judged."""
-        names: set[str] = set()
-        for path in changed:
-            before = set(record.files[path].bases) if path in record.files else set()
-            source = self.library.get(path)
-            names |= before ^ set(_classes(source.data)[1] if source else ())
-        return {path for path, known in record.files.items() if known.linted and names & set(known.defines)}
+    def _other_heirs(
+        self, record: Record, differing: Mapping[str, frozenset[str]]
+    ) -> Iterator[tuple[str, frozenset[str]]]:
+        """Classes that were asked for subclasses, by file, where another answer is possible by now."""
+        for path, name, had_any, looked_into in record.heirs:
+            plain = name.rpartition(".")[2]
+            now = list(dict.fromkeys([path, *self.project.heirs.get(plain, ())]))
+            same = now[: len(looked_into)] == looked_into and (had_any or len(now) == len(looked_into))
+            if not same or any(self._derives_otherwise(one, plain, record, differing) for one in looked_into):
+                yield path, frozenset({name.partition(".")[0]})
 
-
-def _compiled_before(record: Record, path: str) -> str:
-    known = record.files.get(path)
-    return known.compiled if known is not None and known.linted else ""
+    def _derives_otherwise(self, path: str, name: str, record: Record, differing: Mapping[str, frozenset[str]]) -> bool:
+        if path not in differing:
+            return False
+        source, known = self.library.get(path), record.files.get(path)
+        if source is None or known is None or not known.linted or differing[path] >= ALL:
+            return True
+        return name in differing[path] or known.bases != _bases(source.data)
 
 
 class _Edit:
@@ -162,20 +164,20 @@ class _Edit:
         self._impact = Impact({path: known.reads for path, known in record.files.items()}, self._statements)
         self._unsteady: dict[str, frozenset[str]] = {}
         """The names of changed files that say something else than before, or say it on other rows."""
-        differing: dict[str, frozenset[str]] = {}
+        self.differing: dict[str, frozenset[str]] = {}
         for path in changed:
             statements = self._statements(path)
             now = None if statements is None else summary_of(statements)
             before = record.files[path].summary if path in record.files else None
-            differing[path] = difference(before, now)
-            self._unsteady[path] = differing[path] | moved(before, now)
+            self.differing[path] = difference(before, now)
+            self._unsteady[path] = self.differing[path] | moved(before, now)
         shown = self._shown()
-        self.reach = self._impact.spread(
-            {path: names | self._unsteady[path] & shown.get(path, ALL) for path, names in differing.items()}
+        self._impact.spread(
+            {path: names | self._unsteady[path] & shown.get(path, ALL) for path, names in self.differing.items()}
         )
 
     def also(self, names: Mapping[str, frozenset[str]]) -> frozenset[str]:
-        """The files reached when these names count as changed too."""
+        """The files reached by what changed, when these names count as changed too."""
         return self._impact.spread(names)
 
     def stands(self, finding: Finding) -> bool:
@@ -223,7 +225,7 @@ def _places_of(finding: Finding) -> Iterator[tuple[str, int]]:
 
 def lint_with(cache: Cache, lint: Lint, asked: Iterable[str]) -> list[Finding]:
     """The findings of a group by way of the cache; `asked` are the paths of the command line."""
-    key = key_of(lint.settings, asked)
+    key = key_of(lint.settings, asked, lint.project)
     record = cache.load(key)
     findings, fresh = lint.again(record) if record else lint.all()
     if fresh is not None:
@@ -247,10 +249,7 @@ def _came_from(finding: Finding, path: str) -> bool:
     return any(entry[:length] == list(parts[-length:]) for length in range(1, min(len(entry), len(parts)) + 1))
 
 
-def _classes(data: bytes) -> tuple[list[str], list[str]]:
-    """Names of the classes a file defines, and the last parts of the names of their bases."""
-    defines, bases = set(), set()
-    for name, listed in _CLASS.findall(data):
-        defines.add(name.decode())
-        bases |= {base.rpartition(b".")[2].decode() for base in re.findall(rb"[\w.]+", listed)}
-    return sorted(defines), sorted(bases)
+def _bases(data: bytes) -> list[str]:
+    """The last parts of the names of the bases that a file lists."""
+    found = {base.rpartition(b".")[2] for listed in _BASES.findall(data) for base in re.findall(rb"[\w.]+", listed)}
+    return sorted(base.decode() for base in found)

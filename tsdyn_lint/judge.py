@@ -15,6 +15,7 @@ from tsdyn_lint.findings import Confidence, Engine, Finding, Location
 from tsdyn_lint.problems import internal_error
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.source import Source, check_syntax
+from tsdyn_lint.usage import Whole, usage_of, whole_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -40,6 +41,8 @@ class Judgement:
     dependencies: dict[Path, dict[Path, set[str]]] = field(default_factory=dict)
     missing: frozenset[Path] = frozenset()
     summaries: dict[Path, Summary] = field(default_factory=dict)
+    heirs: dict[tuple[Path, str], tuple[bool, list[Path]]] = field(default_factory=dict)
+    """Classes, by file and name, that were asked for subclasses: whether there are any, and the files looked into."""
 
 
 def judge(
@@ -48,11 +51,15 @@ def judge(
     rulebook: RuleBook,
     jobs: int,
     named: frozenset[str] | None = None,
+    project: Whole | None = None,
 ) -> Judgement:
     """Judges the sources with settings whose engines are decided; never raises for what is in a file.
 
-    Findings are those in the files `named`, by default the sources themselves.
+    Findings are those in the files `named`, and `project` is what the files around them say; by default these are the
+    sources themselves.
     """
+    if project is None:
+        project = whole_of({str(source.path): usage_of(source.code) for source in sources})
     findings = []
     candidates = []
     for source in sources:
@@ -62,7 +69,7 @@ def judge(
             candidates.append(source)
         elif problem := check_syntax(source):
             findings.append(problem)
-    results = list(_judge_chunks(plan_chunks(candidates, jobs), settings, rulebook, jobs))
+    results = list(_judge_chunks(plan_chunks(candidates, jobs), settings, rulebook, project, jobs))
     findings += [finding for result in results for finding in result.findings]
     names = named or {str(source.path) for source in sources}
     whole = _joined(results)
@@ -72,6 +79,7 @@ def judge(
 def _joined(results: Iterable[Judgement]) -> Judgement:
     dependencies: dict[Path, dict[Path, set[str]]] = {}
     summaries: dict[Path, Summary] = {}
+    heirs: dict[tuple[Path, str], tuple[bool, list[Path]]] = {}
     missing: set[Path] = set()
     findings: list[Finding] = []
     for result in results:
@@ -82,7 +90,8 @@ def _joined(results: Iterable[Judgement]) -> Judgement:
             for other, names in read.items():
                 whole.setdefault(other, set()).update(names)
         summaries.update(result.summaries)
-    return Judgement(findings, dependencies, frozenset(missing), summaries)
+        heirs.update(result.heirs)
+    return Judgement(findings, dependencies, frozenset(missing), summaries, heirs)
 
 
 def plan_chunks(sources: Sequence[Source], jobs: int) -> list[list[Source]]:
@@ -132,11 +141,13 @@ def default_jobs() -> int:
     return os.cpu_count() or 1
 
 
-def _judge_chunks(chunks: list[list[Source]], settings: Settings, rulebook: RuleBook, jobs: int) -> Iterator[Judgement]:
+def _judge_chunks(
+    chunks: list[list[Source]], settings: Settings, rulebook: RuleBook, project: Whole, jobs: int
+) -> Iterator[Judgement]:
     if len(chunks) < 2 or jobs < 2:
         trees: dict[Path, Tree] = {}
         for chunk in chunks:
-            yield _judge_chunk(chunk, settings, rulebook, trees)
+            yield _judge_chunk(chunk, settings, rulebook, project, trees)
         return
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
@@ -147,7 +158,9 @@ def _judge_chunks(chunks: list[list[Source]], settings: Settings, rulebook: Rule
     can_fork = "fork" in multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("fork" if can_fork else "spawn")
     with ProcessPoolExecutor(min(jobs, len(chunks)), context, _end_with, (os.getpid(),)) as pool:
-        futures: list[Future[Judgement]] = [pool.submit(_judge_here, chunk, settings, rulebook) for chunk in chunks]
+        futures: list[Future[Judgement]] = [
+            pool.submit(_judge_here, chunk, settings, rulebook, project) for chunk in chunks
+        ]
         for chunk, future in zip(chunks, futures, strict=True):
             try:
                 yield future.result()
@@ -172,11 +185,13 @@ _TREES: dict[Path, Tree] = {}
 """In a worker, what its chunks have in common."""
 
 
-def _judge_here(chunk: list[Source], settings: Settings, rulebook: RuleBook) -> Judgement:
-    return _judge_chunk(chunk, settings, rulebook, _TREES)
+def _judge_here(chunk: list[Source], settings: Settings, rulebook: RuleBook, project: Whole) -> Judgement:
+    return _judge_chunk(chunk, settings, rulebook, project, _TREES)
 
 
-def _judge_chunk(chunk: list[Source], settings: Settings, rulebook: RuleBook, trees: dict[Path, Tree]) -> Judgement:
+def _judge_chunk(
+    chunk: list[Source], settings: Settings, rulebook: RuleBook, project: Whole, trees: dict[Path, Tree]
+) -> Judgement:
     """One analysis; where it fails, one for each file, so that only the file at fault goes without."""
     from tsdyn_lint.pipeline import analyse
 
@@ -184,10 +199,11 @@ def _judge_chunk(chunk: list[Source], settings: Settings, rulebook: RuleBook, tr
         gc.collect()
         gc.freeze()  # what is left is kept for the next analyses, and need not be looked at again
     try:
-        analysis = analyse(chunk, settings, rulebook, trees)
+        analysis = analyse(chunk, settings, rulebook, project, trees)
         read = {path: dict(files) for path, files in analysis.dependencies.items()}
-        return Judgement(analysis.findings, read, analysis.missing, dict(analysis.summaries))
+        summaries, heirs = dict(analysis.summaries), dict(analysis.heirs)
+        return Judgement(analysis.findings, read, analysis.missing, summaries, heirs)
     except Exception as problem:
         if len(chunk) == 1:
             return Judgement([internal_error(chunk[0].path, problem)])
-    return _joined(_judge_chunk([source], settings, rulebook, trees) for source in chunk)
+    return _joined(_judge_chunk([source], settings, rulebook, project, trees) for source in chunk)

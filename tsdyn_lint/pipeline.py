@@ -22,6 +22,7 @@ from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.script.check import reconcile, script_events
 from tsdyn_lint.source import Source, read_source, syntax_finding
 from tsdyn_lint.torchdata.load import load
+from tsdyn_lint.usage import Whole
 
 _DEPTH = 6_000
 
@@ -40,17 +41,23 @@ class Analysis:
     dependencies: Mapping[Path, Mapping[Path, set[str]]] = field(default_factory=dict)
     missing: frozenset[Path] = frozenset()
     summaries: Mapping[Path, Summary] = field(default_factory=dict)
+    heirs: Mapping[tuple[Path, str], tuple[bool, list[Path]]] = field(default_factory=dict)
+    """Classes, by file and name, that were asked for subclasses: whether there are any, and the files looked into."""
 
 
 def analyse(
-    files: Sequence[Source], settings: Settings, rulebook: RuleBook, trees: dict[Path, Tree] | None = None
+    files: Sequence[Source],
+    settings: Settings,
+    rulebook: RuleBook,
+    whole: Whole,
+    trees: dict[Path, Tree] | None = None,
 ) -> Analysis:
-    """Judges the files together. A file that does not parse gives `TSD000`.
+    """Judges the files together. A file that does not parse gives `TSD000`. `whole`: what their project says.
 
     `trees`: what the analysis before it in a run has parsed for this one; left with what it has for the next.
     """
     with _without_collector(), unchecked(), _deep():
-        return _analyse(files, settings, rulebook, {} if trees is None else trees)
+        return _analyse(files, settings, rulebook, whole, {} if trees is None else trees)
 
 
 @contextmanager
@@ -76,10 +83,12 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _analyse(files: Sequence[Source], settings: Settings, rulebook: RuleBook, trees: dict[Path, Tree]) -> Analysis:
+def _analyse(
+    files: Sequence[Source], settings: Settings, rulebook: RuleBook, whole: Whole, trees: dict[Path, Tree]
+) -> Analysis:
     engines = settings.engines or frozenset(Engine)
     given = {source.path: source for source in files}
-    program = Program(lambda path: _text(path, given), trees)
+    program = Program(lambda path: _text(path, given), trees, whole.heirs)
     findings: list[Finding] = []
     for source in files:
         if source.error is not None:
@@ -98,7 +107,7 @@ def _analyse(files: Sequence[Source], settings: Settings, rulebook: RuleBook, tr
         findings.append(internal_error(module.path, error, f"walking {name}"))
 
     events = walk(program, load(settings.torch_version), rules.wants, fail)
-    compiled = compile_settings(program.linted)
+    compiled = compile_settings(whole)
     found = list(rules.findings(events, engines, settings.torch_version, compiled))
     if Engine.SCRIPT in engines:
         refusals = script_events(program, settings.torch_version, fail)
@@ -108,7 +117,8 @@ def _analyse(files: Sequence[Source], settings: Settings, rulebook: RuleBook, tr
     trees.clear()
     trees.update(common)
     analysis = Analysis(
-        findings, engines, "asked for", program.dependencies(), frozenset(program.missing), program.summaries()
+        *(findings, engines, "asked for", program.dependencies(), frozenset(program.missing), program.summaries()),
+        program.heirs_of,
     )
     program.release()
     return analysis

@@ -1,9 +1,11 @@
-"""The project around the linted files -> the captures it calls, remembered by each file's size and time."""
+"""The project around the linted files -> what its files say of it, remembered by each file's size and time."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator
+from dataclasses import astuple
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from tsdyn_lint.config import Configs, is_project_root
 from tsdyn_lint.configfile import ConfigError
 from tsdyn_lint.files import find_files
-from tsdyn_lint.source import Library
-from tsdyn_lint.usage import captures_used
+from tsdyn_lint.source import RACY_NS, Library
+from tsdyn_lint.usage import Usage, usage_of
 
 if TYPE_CHECKING:
     from tsdyn_lint.cache import Cache
@@ -20,12 +22,11 @@ if TYPE_CHECKING:
 _MOST_FILES = 20_000
 
 
-def project_captures(paths: Iterable[Path], configs: Configs, library: Library, cache: Cache | None) -> set[str]:
-    """Dotted names of the captures that the files, or others of the project of the first one, call."""
+def project_usage(paths: Iterable[Path], configs: Configs, library: Library, cache: Cache | None) -> dict[str, Usage]:
+    """What the files say, and the others of the project of the first one."""
     named = list(paths)
     memory: dict[str, Any] = (cache and cache.read("usage")) or {}
     seen: dict[str, Any] = {}
-    found: set[str] = set()
     for path in dict.fromkeys((*named, *islice(_around(named, configs), _MOST_FILES))):
         name = str(path)
         try:
@@ -35,12 +36,12 @@ def project_captures(paths: Iterable[Path], configs: Configs, library: Library, 
             stamp = [0, 0]
         known = memory.get(name)
         if not known or known[:2] != stamp or library.holds(name):
-            known = [*stamp, sorted(captures_used(library.data(name)))]
+            young = time.time_ns() - stamp[1] < RACY_NS
+            known = [stamp[0], -1 if young else stamp[1], *astuple(usage_of(library.code(name)))]
         seen[name] = known
-        found.update(known[2])
     if cache and seen != memory:
         cache.write("usage", seen)
-    return found
+    return {name: Usage(*known[2:]) for name, known in seen.items()}
 
 
 def _around(paths: list[Path], configs: Configs) -> Iterator[Path]:

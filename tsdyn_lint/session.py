@@ -12,11 +12,11 @@ from tsdyn_lint.config import Configs, Settings
 from tsdyn_lint.files import find_files
 from tsdyn_lint.findings import Engine, Finding
 from tsdyn_lint.judge import default_jobs, judge
-from tsdyn_lint.project import project_captures
+from tsdyn_lint.project import project_usage
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.settle import settle
 from tsdyn_lint.source import Library, Source, by_cell, check_syntax, make_source
-from tsdyn_lint.usage import engines_used
+from tsdyn_lint.usage import Whole, engines_used, whole_of
 
 if TYPE_CHECKING:
     from tsdyn_lint.cache import Cache
@@ -46,6 +46,7 @@ class Group:
     rulebook: RuleBook
     paths: list[Path]
     engine_reason: str
+    project: Whole = Whole()
 
     @property
     def checked(self) -> str:
@@ -102,28 +103,35 @@ def collect(request: Request, library: Library) -> list[Group]:
         by_settings.setdefault(id(settings), (settings, []))[1].append(path)
     groups = []
     for settings, paths in by_settings.values():
+        usage = project_usage(paths, request.configs, library, _cache(settings) if request.use_cache else None)
         engines, reason = settings.engines, "asked for"
         if engines is None:
-            cache = _cache(settings) if request.use_cache else None
-            engines, reason = engines_used(project_captures(paths, request.configs, library, cache))
-        groups.append(Group(replace(settings, engines=engines), request.configs.rulebook(settings), paths, reason))
+            engines, reason = engines_used(name for one in usage.values() for name in one.captures)
+        rulebook = request.configs.rulebook(settings)
+        groups.append(Group(replace(settings, engines=engines), rulebook, paths, reason, whole_of(usage)))
     return groups
 
 
-def lint(sources: Sequence[Source], settings: Settings, rulebook: RuleBook, jobs: int = 1) -> list[Finding]:
-    """Findings of the sources that suppressions and settings let through, in order; `settings.engines` is decided."""
+def lint(
+    sources: Sequence[Source], settings: Settings, rulebook: RuleBook, jobs: int = 1, project: Whole | None = None
+) -> list[Finding]:
+    """Findings of the sources that suppressions and settings let through, in order; `settings.engines` is decided.
+
+    `project`: what the files around them say, by default what the sources themselves do.
+    """
     by_file: dict[str, list[Finding]] = defaultdict(list)
-    for finding in judge(sources, settings, rulebook, jobs).findings:
+    for finding in judge(sources, settings, rulebook, jobs, project=project).findings:
         by_file[finding.filename].append(finding)
     return [found for one in sources for found in settle(one, by_file[str(one.path)], settings, rulebook)]
 
 
 def _lint_group(group: Group, request: Request, library: Library, jobs: int) -> list[Finding]:
     if not request.use_cache or request.fix or request.stdin is not None:
-        return lint([library[str(path)] for path in group.paths], group.settings, group.rulebook, jobs)
+        sources = [library[str(path)] for path in group.paths]
+        return lint(sources, group.settings, group.rulebook, jobs, group.project)
     from tsdyn_lint.incremental import Lint, lint_with
 
-    task = Lint(group.paths, group.settings, group.rulebook, library, jobs)
+    task = Lint(group.paths, group.settings, group.rulebook, library, jobs, group.project)
     asked = [str(path.absolute()) for path in request.paths]
     return lint_with(_cache(group.settings), task, asked)
 
@@ -178,6 +186,6 @@ def _fix(
         for name, new in this_round.items():
             changed[name] = (changed[name][0] if name in changed else library[name], new)
             library.put(new)
-        again = lint(list(this_round.values()), group.settings, group.rulebook, jobs)
+        again = lint(list(this_round.values()), group.settings, group.rulebook, jobs, group.project)
         findings = [finding for finding in findings if finding.filename not in this_round] + again
     return sorted(findings, key=lambda finding: finding.sort_key), changed, count

@@ -14,6 +14,8 @@ from tsdyn_lint.notebook import Cell, join_cells, replace_cells
 
 _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _BLANK_OR_COMMENT = re.compile(rb"^[ \t\f]*(?:#.*)?$")
+RACY_NS = 2_000_000_000
+"""A file younger than this when it was read may change again without its size or time showing it."""
 NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
@@ -36,6 +38,11 @@ class Source:
     def mentions_torch(self) -> bool:
         """Whether the bytes `torch` occur at all: without them no capture can."""
         return b"torch" in self.data
+
+    @property
+    def code(self) -> bytes:
+        """The bytes of the code: of a notebook, its joined cells."""
+        return self.data if self.cells is None else self.text.encode()
 
     @cached_property
     def lines(self) -> list[str]:
@@ -85,10 +92,10 @@ class Library:
         """Whether the source was given or read before."""
         return name in self._sources
 
-    def data(self, name: str) -> bytes:
-        """A file's bytes, not kept; empty where it cannot be read."""
-        if name in self._sources:
-            return self._sources[name].data
+    def code(self, name: str) -> bytes:
+        """The bytes of a file's code, not kept but for a notebook; empty where it cannot be read."""
+        if name in self._sources or name.endswith(".ipynb"):
+            return self[name].code
         try:
             return Path(name).read_bytes()
         except OSError:

@@ -1,10 +1,11 @@
-"""Sources of a project -> the captures it is seen to use: what `--engine auto` means."""
+"""Bytes of a file -> what it says of its whole project: captures that it calls, how they compile, bases of classes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from tsdyn_lint.findings import Engine
 
@@ -35,8 +36,58 @@ _MAYBE = re.compile(
     rb"|\bimport\s+torch(?:\s*\.\s*(?:jit|export|_dynamo))?\s+as\b" % _DOTTED
 )
 
+_CLASS = re.compile(rb"^[ \t]*class[ \t]+(\w+)[ \t]*(?:\(([^)]*)\))?", re.MULTILINE)
+_CONFIG = "torch._dynamo.config."
+_REORDERABLE = _CONFIG + "reorderable_logging_functions"
 
-_SETS = re.compile(rb"_dynamo|fullgraph|\bcompile\b")
+
+@dataclass(frozen=True)
+class Usage:
+    """What one file says. All of it can be kept as JSON."""
+
+    captures: list[str] = field(default_factory=list)
+    """Dotted names of the captures that its code calls, decorates with or hands on."""
+    fullgraph: list[bool] = field(default_factory=list)
+    """For each compile call, whether it asks for one graph."""
+    switches: dict[str, bool] = field(default_factory=dict)
+    """What it sets in `torch._dynamo.config`."""
+    reordered: list[str] = field(default_factory=list)
+    """Functions that it lets Dynamo move to the end of the graph."""
+    bases: list[str] = field(default_factory=list)
+    """Plain names of classes from elsewhere that classes of the file derive from."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What the files of a project say together; the verdict on any one of them may hang on it."""
+
+    switches: Mapping[str, bool] = field(default_factory=dict)
+    reordered: frozenset[str] = frozenset()
+    fullgraph: bool = False
+    """Whether each compile call of the project asks for one graph."""
+    heirs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """For each plain name of a class, the files with classes that derive from one of that name elsewhere."""
+
+    @property
+    def compiling(self) -> list[Any]:
+        """All but the class hierarchy, to tell one state from another."""
+        return [sorted(self.switches.items()), sorted(self.reordered), self.fullgraph]
+
+
+def whole_of(files: Mapping[str, Usage]) -> Whole:
+    """The sum of what the files say, in the order of their paths."""
+    ordered = [files[path] for path in sorted(files)]
+    asked = [full for one in ordered for full in one.fullgraph]
+    heirs: dict[str, tuple[str, ...]] = {}
+    for path in sorted(files):
+        for base in files[path].bases:
+            heirs[base] = (*heirs.get(base, ()), path)
+    return Whole(
+        {name: on for one in ordered for name, on in one.switches.items()},
+        frozenset(name for one in ordered for name in one.reordered),
+        bool(asked) and all(asked),
+        heirs,
+    )
 
 
 def may_capture(data: bytes) -> bool:
@@ -44,22 +95,18 @@ def may_capture(data: bytes) -> bool:
     return b"torch" in data and _MAYBE.search(data) is not None
 
 
-def compile_lines(data: bytes) -> str:
-    """The lines of a file that may say how the whole project compiles: Dynamo's configuration, `fullgraph`."""
-    if b"_dynamo" not in data and b"fullgraph" not in data:
-        return ""
-    lines = (line.strip() for line in data.splitlines())
-    return b"\n".join(line for line in lines if _SETS.search(line)).decode("utf-8", "replace")
-
-
-def captures_used(data: bytes) -> frozenset[str]:
-    """Dotted names of the captures that a file's code calls, decorates with or hands on.
+def usage_of(data: bytes) -> Usage:
+    """What a file says.
 
     Bytes decide first, as most files hold no such word; then `ast` follows the file's own imports, so that comments,
-    strings and another library's `compile` do not count. A file that does not parse uses none.
+    strings and another library's `compile` do not count. A file that does not parse calls nothing.
     """
-    if not may_capture(data):
-        return frozenset()
+    if b"torch" not in data:
+        return Usage()
+    bases = _outside_bases(data)
+    captures, sets = may_capture(data), b"_dynamo" in data
+    if not captures and not sets:
+        return Usage(bases=bases)
     import ast
     import warnings
 
@@ -68,17 +115,20 @@ def captures_used(data: bytes) -> frozenset[str]:
             warnings.simplefilter("ignore")
             tree = ast.parse(data)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return frozenset()
+        return Usage(bases=bases)
     nodes = list(ast.walk(tree))
     names = dict(_imported(nodes))
-    called: set[str] = set()
-    for node in nodes:
-        if isinstance(node, (ast.Name, ast.Attribute)) and (dotted := _dotted(node)):
-            head, _, rest = dotted.partition(".")
-            full = f"{names.get(head, head)}.{rest}" if rest else names.get(head, head)
-            if full in CAPTURES:
-                called.add(full)
-    return frozenset(called)
+    called = {full for node in nodes if (full := _dotted(node, names)) in CAPTURES} if captures else set()
+    switches: dict[str, bool] = {}
+    reordered: set[str] = set()
+    for name, value in _settings(nodes, names) if sets else ():
+        if name == _REORDERABLE:
+            reordered |= {_dotted(node, names) for node in ast.walk(value)} - {""}
+        elif name.startswith(_CONFIG) and isinstance(value, ast.Constant):
+            switches[name.removeprefix(_CONFIG)] = value.value is True
+    asked = list(_fullgraph(nodes, names)) if called else []
+    functions = sorted(name if "." in name else f"builtins.{name}" for name in reordered)
+    return Usage(sorted(called), asked, switches, functions, bases)
 
 
 def engines_used(captures: Iterable[str]) -> tuple[frozenset[Engine], str]:
@@ -90,21 +140,40 @@ def engines_used(captures: Iterable[str]) -> tuple[frozenset[Engine], str]:
     return engines, f"the project calls {', '.join(used)}"
 
 
+def _outside_bases(data: bytes) -> list[str]:
+    """Plain names of the bases that the file does not define itself, each by the name that it was imported by."""
+    defined: set[bytes] = set()
+    bases: set[bytes] = set()
+    for name, listed in _CLASS.findall(data):
+        defined.add(name)
+        bases.update(base.rpartition(b".")[2] for base in re.findall(rb"[\w.]+", listed))
+    return sorted({_original(data, base).decode() for base in bases - defined})
+
+
+def _original(data: bytes, name: bytes) -> bytes:
+    """What an `import ... as name` of the file calls the name."""
+    if data.find(b" as " + name) < 0:
+        return name
+    found = re.search(rb"(\w+)[ \t]+as[ \t]+%s\b" % name, data)
+    return found[1] if found else name
+
+
 def _imported(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
-    """Each local name of a torch import with what it stands for."""
+    """Each local name of an import with what it stands for."""
     import ast
 
     for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
-                if alias.name.split(".")[0] == "torch":
-                    yield (alias.asname, alias.name) if alias.asname else ("torch", "torch")
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch" and not node.level:
+                head = alias.name.partition(".")[0]
+                yield (alias.asname, alias.name) if alias.asname else (head, head)
+        elif isinstance(node, ast.ImportFrom):
             for alias in node.names:
-                yield alias.asname or alias.name, f"{node.module}.{alias.name}"
+                yield alias.asname or alias.name, f"{'.' * node.level}{node.module or ''}.{alias.name}"
 
 
-def _dotted(node: ast.AST) -> str | None:
+def _dotted(node: ast.AST, names: Mapping[str, str]) -> str:
+    """The absolute dotted name of an attribute chain; empty for anything else."""
     import ast
 
     parts: list[str] = []
@@ -112,5 +181,45 @@ def _dotted(node: ast.AST) -> str | None:
         parts.append(node.attr)
         node = node.value
     if not isinstance(node, ast.Name):
-        return None
-    return ".".join([node.id, *reversed(parts)])
+        return ""
+    return ".".join([names.get(node.id, node.id), *reversed(parts)])
+
+
+def _fullgraph(nodes: list[ast.AST], names: Mapping[str, str]) -> Iterator[bool]:
+    """For each call and decorator that compiles, whether it asks for one graph."""
+    import ast
+
+    def compiles(node: ast.expr) -> bool:
+        return Engine.DYNAMO in CAPTURES.get(_dotted(node, names), ())
+
+    for node in nodes:
+        if isinstance(node, ast.Call) and compiles(node.func):
+            full = [keyword.value for keyword in node.keywords if keyword.arg == "fullgraph"]
+            yield any(isinstance(value, ast.Constant) and value.value is True for value in full)
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield from (False for decorator in node.decorator_list if compiles(decorator))
+
+
+def _settings(nodes: list[ast.AST], names: Mapping[str, str]) -> Iterator[tuple[str, ast.expr]]:
+    """Dotted names that the file assigns or `config.patch`es, and values added to a set in the configuration.
+
+    A patch inside of a function holds there alone, which says nothing of the rest of the project.
+    """
+    import ast
+
+    functions = [node for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    scoped = {id(inner) for function in functions for inner in ast.walk(function)}
+    for node in nodes:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                yield _dotted(target, names), node.value
+        elif isinstance(node, ast.Call):
+            called = _dotted(node.func, names)
+            if called == _CONFIG + "patch" and id(node) not in scoped:
+                yield from ((_CONFIG + k.arg, k.value) for k in node.keywords if k.arg)
+                for argument in node.args:
+                    if isinstance(argument, ast.Dict):
+                        pairs = zip(argument.keys, argument.values, strict=True)
+                        yield from ((_CONFIG + str(k.value), v) for k, v in pairs if isinstance(k, ast.Constant))
+            elif called in (f"{_REORDERABLE}.add", f"{_REORDERABLE}.update"):
+                yield from ((_REORDERABLE, argument) for argument in node.args)

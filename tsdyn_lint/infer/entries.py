@@ -197,7 +197,7 @@ def entries(program: Program, module: Module) -> Iterator[Entry]:
         if not isinstance(forward, Function):
             continue
         any_class = True
-        if program.has_subclasses(cls) and _is_abstract(cls):
+        if _is_abstract(cls) and program.has_subclasses(cls):
             continue
         if forward.decorator_names & _IGNORED:
             continue

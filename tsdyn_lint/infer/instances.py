@@ -455,7 +455,7 @@ class Instances(Calls):
             for b in self.program.outside_bases(cls)
         ):
             return UNKNOWN
-        if self.program.has_subclasses(cls) and not cls.methods.get("forward") and self.program.is_nn_module(cls):
+        if "forward" not in cls.methods and self.program.is_nn_module(cls) and self.program.has_subclasses(cls):
             return UNKNOWN
         with self.quietly(), self.inside(self.frame or _nowhere(cls)):
             if self.frame is None:

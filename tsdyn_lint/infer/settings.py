@@ -1,18 +1,12 @@
-"""Linted files -> how the project compiles: `fullgraph=True`, and the switches of `torch._dynamo.config` it sets."""
+"""What the project says -> how it compiles: `fullgraph=True`, and the switches of `torch._dynamo.config` it sets."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tsdyn_lint.findings import Engine
-from tsdyn_lint.infer.captures import captures, dotted_ast
 from tsdyn_lint.infer.events import Event
-from tsdyn_lint.resolve import Module
+from tsdyn_lint.usage import Whole
 
-_CONFIG = "torch._dynamo.config."
-_REORDERABLE = _CONFIG + "reorderable_logging_functions"
 _STEERS = frozenset({"branch", "loop", "value", "math", "raise", "assert"})
 _NEVER_CAPTURED = frozenset({"ctc_loss", "lstsq"})
 """Operators without a meta kernel: no setting captures their dynamic shape."""
@@ -54,57 +48,12 @@ class CompileSettings:
         return False
 
 
-def compile_settings(modules: Iterable[Module]) -> CompileSettings:
-    """The settings that any of the files makes; `fullgraph` only if each of their compile calls asks for it."""
-    values: dict[str, bool] = {}
-    reordered: set[str] = set()
-    graphs: list[bool] = []
-    for module in modules:
-        graphs += [c.fullgraph for c in captures(module) if Engine.DYNAMO in c.engines]
-        if module.tree.syntax is None or "_dynamo" not in module.tree.text:
-            continue
-        for name, value in _assigned(module):
-            if name.startswith(_CONFIG) and isinstance(value, ast.Constant):
-                values[name.removeprefix(_CONFIG)] = value.value is True
-            elif name == _REORDERABLE:
-                names = [n for n in ast.walk(value) if isinstance(n, (ast.Name, ast.Attribute))]
-                reordered |= {_full(dotted_ast(n, module)) for n in names}
+def compile_settings(whole: Whole) -> CompileSettings:
+    """The settings that any file of the project makes."""
     return CompileSettings(
-        scalars=values.get("capture_scalar_outputs", False),
-        dynamic_shapes=values.get("capture_dynamic_output_shape_ops", False),
-        fullgraph=bool(graphs) and all(graphs),
-        reordered=frozenset(reordered),
-        dynamic_integers=values.get("allow_unspec_int_on_nn_module", False),
+        scalars=whole.switches.get("capture_scalar_outputs", False),
+        dynamic_shapes=whole.switches.get("capture_dynamic_output_shape_ops", False),
+        fullgraph=whole.fullgraph,
+        reordered=whole.reordered,
+        dynamic_integers=whole.switches.get("allow_unspec_int_on_nn_module", False),
     )
-
-
-def _assigned(module: Module) -> Iterator[tuple[str, ast.expr]]:
-    """Dotted names that the file assigns or `config.patch`es, and values added to a set in the configuration.
-
-    A patch inside of a function holds there alone, which says nothing of the rest of the project.
-    """
-    assert module.tree.syntax is not None
-    scoped = {
-        id(inner)
-        for node in ast.walk(module.tree.syntax)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        for inner in ast.walk(node)
-    }
-    for node in ast.walk(module.tree.syntax):
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                yield dotted_ast(target, module), node.value
-        elif isinstance(node, ast.Call):
-            called = dotted_ast(node.func, module)
-            if called == _CONFIG + "patch" and id(node) not in scoped:
-                yield from ((_CONFIG + k.arg, k.value) for k in node.keywords if k.arg)
-                for argument in node.args:
-                    if isinstance(argument, ast.Dict):
-                        pairs = zip(argument.keys, argument.values, strict=True)
-                        yield from ((_CONFIG + str(k.value), v) for k, v in pairs if isinstance(k, ast.Constant))
-            elif called in (f"{_REORDERABLE}.add", f"{_REORDERABLE}.update"):
-                yield from ((_REORDERABLE, argument) for argument in node.args)
-
-
-def _full(name: str) -> str:
-    return name if "." in name else f"builtins.{name}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import libcst as cst
@@ -31,8 +31,15 @@ _MODULE_LIKE = ("Module", "Model", "Layer", "Block", "Net", "Network", "Encoder"
 class Program:
     """Loads modules lazily. `read` gives a file's text (None if it cannot be read) and is the only access to files."""
 
-    def __init__(self, read: Callable[[Path], str | None], trees: Mapping[Path, Tree] | None = None) -> None:
-        """`trees` are those of files that were parsed before and have not changed."""
+    def __init__(
+        self,
+        read: Callable[[Path], str | None],
+        trees: Mapping[Path, Tree] | None = None,
+        heirs: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        """`trees` are those of files that were parsed before and have not changed, `heirs` the files of the project
+        with classes that derive from one of a name."""
+        self._heirs = heirs or {}
         self._read = read
         self._trees = trees or {}
         self._by_path: dict[Path, Module | ParseFailure | None] = {}
@@ -43,7 +50,9 @@ class Program:
         self._mro: dict[Class, tuple[Class | str, ...]] = {}
         self.linted: list[Module] = []
         """The modules whose entry points are judged."""
-        self._derived_from: set[Class | str] | None = None
+        self._derived_from: dict[Class, bool] = {}
+        self.heirs_of: dict[tuple[Path, str], tuple[bool, list[Path]]] = {}
+        """Classes that were asked for subclasses: whether there are any, and the files that were looked into."""
         self._looked_up: dict[tuple[Module, str], Definition | None] = {}
         self._starred: dict[tuple[str, str], Path | None] = {}
         self._mentioned: dict[tuple[str, str, str], bool] = {}
@@ -344,12 +353,24 @@ class Program:
         return tuple(b for b in self.mro(cls) if isinstance(b, str))
 
     def has_subclasses(self, cls: Class) -> bool:
-        """Whether a class of the linted files derives from this one."""
-        if self._derived_from is None:
-            self._derived_from = {
-                base for module in self.linted for other in module.classes for base in self.mro(other)[1:]
-            }
-        return cls in self._derived_from
+        """Whether a class of the project derives from this one."""
+        if cls not in self._derived_from:
+            looked_into: list[Path] = []
+            found = any(self._derives(path, cls, looked_into) for path in self._may_derive(cls))
+            self._derived_from[cls] = found
+            self.heirs_of[cls.module.path, cls.qualname] = (found, looked_into)
+        return self._derived_from[cls]
+
+    def _may_derive(self, cls: Class) -> Iterable[Path]:
+        return dict.fromkeys([cls.module.path, *map(Path, self._heirs.get(cls.name, ()))])
+
+    def _derives(self, path: Path, cls: Class, looked_into: list[Path]) -> bool:
+        looked_into.append(path)
+        self._asked(cls.module, path)
+        try:
+            return any(cls in self.mro(other)[1:] for other in self.load(path).classes)
+        except ParseFailure:
+            return False
 
 
 def _may_export(text: str, name: str) -> bool:
