@@ -156,7 +156,7 @@ class BuiltinCalls(Tensors):
         return either(found)
 
     def _rewritten(self, option: Seq) -> bool:
-        return any(e.kind == "write" and e.facts.get("name") == option.name for e in self.events.values())
+        return any(write.facts.get("name") == option.name for write in self.writes)
 
     def range_(self, args: Args, node: cst.CSTNode) -> Value:
         origins, src = [], sources(*args.pos)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.captures import captures, dotted_ast
@@ -35,10 +36,10 @@ def differing_attributes(cls: Class) -> dict[str, str]:
     decorated = isinstance(forward, _FUNCTIONS) and any(_compiles(node, module) for node in forward.decorator_list)
     parameters = [one.arg for one in (*constructor.args.posonlyargs, *constructor.args.args)][1:]
     varied: dict[str, str] = {}
-    for call, scope in _calls(syntax, _Scope(module, _constants(syntax.body))):
-        if (decorated or scope.compiled) and isinstance(call.func, ast.Name) and call.func.id == cls.name:
-            given = [*zip(parameters, call.args, strict=False), *((one.arg, one.value) for one in call.keywords)]
-            varied.update((name, kind) for name, value in given if name and (kind := _varying(value, scope)))
+    for made in _made_in_loops(module, syntax):
+        if made.name == cls.name and (decorated or made.compiled):
+            given = [*zip(parameters, made.positional, strict=False), *made.keywords]
+            varied.update((name, kind) for name, kind in given if name and kind)
     return {
         target.attr: varied[node.value.id]
         for node in ast.walk(constructor)
@@ -48,6 +49,33 @@ def differing_attributes(cls: Class) -> dict[str, str]:
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
     }
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A call of a plain name in a loop: the type of each argument that is another one at each turn, else empty."""
+
+    name: str
+    compiled: bool
+    positional: tuple[str, ...]
+    keywords: tuple[tuple[str | None, str], ...]
+
+
+_MADE: WeakKeyDictionary[Module, list[_Made]] = WeakKeyDictionary()
+
+
+def _made_in_loops(module: Module, syntax: ast.Module) -> list[_Made]:
+    """The calls in loops of a file that give another argument at each turn; looked for once."""
+    found = _MADE.get(module)
+    if found is None:
+        found = _MADE[module] = []
+        for call, scope in _calls(syntax, _Scope(module, _constants(syntax.body))):
+            if scope.looped and isinstance(call.func, ast.Name):
+                positional = tuple(_varying(value, scope) for value in call.args)
+                keywords = tuple((one.arg, _varying(one.value, scope)) for one in call.keywords)
+                if any(positional) or any(kind for _, kind in keywords):
+                    found.append(_Made(call.func.id, scope.compiled, positional, keywords))
+    return found
 
 
 @dataclass(frozen=True)

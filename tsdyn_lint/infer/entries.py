@@ -85,16 +85,16 @@ def walk(
             except Exception as error:
                 fail(module, entry.name, error)
             walker.start_afresh()
-    for event in walker.events.values():
-        if event.kind == "write" and "state" in event.facts:
-            event.facts["reads"] = walker.read_kinds(*event.facts["state"])
+    for write in walker.writes:
+        if "state" in write.facts:
+            write.facts["reads"] = walker.read_kinds(*write.facts["state"])
     return [*walker.events.values(), *_kept_sizes(walker)]
 
 
 def _kept_sizes(walker: Walk) -> Iterator[Event]:
     """Reads of a size that an earlier call left on `self`."""
-    for write in walker.events.values():
-        if write.kind == "write" and write.facts.get("sized") and write.facts["read_before"] and write.facts["reads"]:
+    for write in walker.writes:
+        if write.facts.get("sized") and write.facts["read_before"] and write.facts["reads"]:
             read = walker.tracked[write.facts["state"]]
             if read is not None:
                 use = Use("write", write.node, write.piece, write.function)
@@ -141,7 +141,7 @@ class Entry:
             inputs = inputs_of(module, captured)
             args = forward_arguments(walker, self.function, self_value is not None, self.confidence < CERTAIN, inputs)
             self.call(walker, self_value, args)
-            written = {e.facts["state"] for e in walker.events.values() if e.kind == "write" and "state" in e.facts}
+            written = {write.facts["state"] for write in walker.writes if "state" in write.facts}
             proved = with_proved(args)
             if proved is not args or not written <= walker.tracked.keys():
                 # a second call finds what the first one wrote, now watching what is read of it, and knows from the

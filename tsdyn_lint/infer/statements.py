@@ -394,8 +394,11 @@ class Statements(Expressions):
     # --- branches
 
     def if_(self, node: cst.If) -> bool:
-        raises_only = checks_only(node) or self.frame.function.is_a_check
-        noted = raises_only and not only_raises(node)
+        known = self._checks.get(id(node))
+        if known is None:
+            raises_only = checks_only(node) or self.frame.function.is_a_check
+            known = self._checks[id(node)] = raises_only, raises_only and not only_raises(node)
+        raises_only, noted = known
         value = self.condition(node.test, "if", raises_only=raises_only, noted=noted)
         return self.branch(value, node.test, lambda: self.suite(node.body), lambda: self.otherwise(node.orelse))
 

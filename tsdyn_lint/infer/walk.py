@@ -52,6 +52,8 @@ class Core:
         self._named = wanted
         self._wanted: dict[str, bool] = {}
         self.events: dict[Any, Event] = {}
+        self.writes: list[Event] = []
+        """Those of them that write state."""
         self.muted = 0
         self.weak = 0
         """Depth of branches and loops, in all frames, whose writes may not happen."""
@@ -62,6 +64,8 @@ class Core:
         self.filled: dict[tuple[int, str], tuple[Instance, Value]] = {}
         """Attributes that were None, by owner and name, and the tensors that this call surely set them to."""
         self.steps = 0
+        self._checks: dict[int, tuple[bool, bool]] = {}
+        """Each `if` met: whether it does no more than check something, and whether a capture notes that."""
         self.frame: Frame = None  # type: ignore[assignment]  # set by `inside` before anything is walked
         self._module_values: dict[tuple[int, str], Value] = {}
         self._shared: dict[int, Value] = {}
@@ -119,6 +123,8 @@ class Core:
                 frame.block, frame.repeated, frame.engines, frame.sides,
                 asked,
             )  # fmt: skip
+            if kind == "write":
+                self.writes.append(known)
             return known
         if confidence > known.confidence or (known.hypotheses and not hypotheses):
             known.stack, known.entry, known.facts = frame.stack, frame.entry, {**known.facts, **facts}

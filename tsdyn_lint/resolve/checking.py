@@ -32,7 +32,7 @@ def only_raises(node: cst.If) -> bool:
 
 def is_a_check(body: Sequence[cst.CSTNode]) -> bool:
     """Whether a function of these statements works out no more than whether to raise."""
-    return any(map(_may_raise, body)) and all(map(_stays_inside, body))
+    return all(map(_stays_inside, body)) and any(map(_may_raise, body))
 
 
 def _statements(suite: cst.BaseSuite) -> Sequence[cst.CSTNode]:
