@@ -227,6 +227,7 @@ def parse_rule(page: str, path: Path) -> Rule:
     return _rule_of(front, parts[2], path)
 
 
+@cache
 def version_in(version: tuple[int, int], requirement: str) -> bool:
     """Whether `(2, 13)` satisfies `>=2.11,<2.14`; an empty requirement holds always. Raises ValueError for others."""
     for part in filter(None, (piece.strip() for piece in requirement.split(","))):

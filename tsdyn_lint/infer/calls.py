@@ -57,6 +57,8 @@ class Calls(Recall):
         super().__init__(*args, **kwargs)
         self._memo: dict[Any, tuple[int, Value]] = {}
         self._decorated: dict[Function, Func | None] = {}
+        self._wrappers: dict[Function, bool] = {}
+        """Decorators, and whether what they return calls what they are given."""
         self._returns_nothing: dict[cst.CSTNode, bool] = {}
         self._entered: set[Function] = set()
         """Decorated functions whose own body was walked."""
@@ -256,12 +258,18 @@ class Calls(Recall):
         with self.inside(level), self.quietly():
             for decorator in reversed(function.decorators):
                 named = self.expr(decorator.func if type(decorator) is cst.Call else decorator)
-                if isinstance(named, Func) and _wraps(named.function):
+                if isinstance(named, Func) and self.wraps(named.function):
                     applied = self.expr(decorator) if type(decorator) is cst.Call else named
                     value = self.invoke(applied, Args([value]), decorator)
         found = value if isinstance(value, Func) and not value.bare else None
         self._decorated[function] = found
         return found
+
+    def wraps(self, decorator: Function) -> bool:
+        known = self._wrappers.get(decorator)
+        if known is None:
+            known = self._wrappers[decorator] = _wraps(decorator)
+        return known
 
     def walk_function(self, func: Func, args: Args, node: cst.CSTNode | None, engines: frozenset[Engine]) -> Value:
         """One walk of a function's body with these arguments; returns the join of what it returns."""

@@ -18,7 +18,7 @@ def given(parameters: cst.Parameters, positional: Sequence[Value], keywords: Map
     defaults = {
         p.name.value: _LITERALS[p.default.value]
         for p in (*ordered, *parameters.kwonly_params)
-        if isinstance(p.default, cst.Name) and p.default.value in _LITERALS
+        if type(p.default) is cst.Name and p.default.value in _LITERALS
     }
     return {name: default for name, default in defaults.items() if name in values and not _is(values[name], default)}
 

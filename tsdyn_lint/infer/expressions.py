@@ -129,7 +129,7 @@ class Expressions(Containers):
     def formatted(self, node: cst.FormattedString) -> Value:
         src: frozenset[Any] = frozenset()
         for part in node.parts:
-            if isinstance(part, cst.FormattedStringExpression):
+            if type(part) is cst.FormattedStringExpression:
                 value = self.expr(part.expression)
                 self.formats(value, part.expression, "f-string")
                 self.use(value, "format", node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -147,9 +148,11 @@ class Program:
             folders += [root / "src", root.parent, root.parent / "src"]
         relative = Path(*dotted.split("."))
         for folder in folders:
-            for candidate in (folder / relative.with_suffix(".py"), folder / relative / "__init__.py"):
-                if candidate.is_file():
-                    return candidate
+            # as text: to make a path costs more than to ask for its file
+            stem = f"{folder}{os.sep}{relative}"
+            for candidate in (f"{stem}.py", f"{stem}{os.sep}__init__.py"):
+                if os.path.isfile(candidate):
+                    return Path(candidate)
             self.missing.update(self._absent(folder, head, relative))
         return None
 
