@@ -251,6 +251,11 @@ def decode(row: list[Any]) -> Finding:
     )
 
 
+def places(row: list[Any]) -> tuple[str, str | None, list[Any]]:
+    """Of a finding as `encode` gives it: its file, its entry point, and what it points to, each with the file first."""
+    return row[4], row[9], row[10]
+
+
 def _span(start: Location, end: Location) -> list[int]:
     return [start.row, start.column, end.row, end.column]
 

@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import Any
 
-from tsdyn_lint.cache import Cache, FileRecord, Record, decode, encode, key_of, stamp
+from tsdyn_lint.cache import Cache, FileRecord, Record, decode, encode, key_of, places, stamp
 from tsdyn_lint.config import Settings
 from tsdyn_lint.findings import Finding
 from tsdyn_lint.impact import ALL, Impact, difference, moved, names_at
@@ -66,12 +67,14 @@ class Lint:
                 new[finding.filename].append(finding)
             old: dict[str, list[Finding]] = {}
             doubted: dict[str, frozenset[str]] = {}
-            for path in wanted:
+            again = _From(names)
+            touched = [path for path in wanted if path in new or edit.touches(record.files.get(path), again)]
+            for path in touched:
                 found = set(map(_verdict, new[path]))
                 for finding in map(decode, record.files[path].raw if path in record.files else ()):
                     if not edit.stands(finding):
                         continue  # who reaches that place is judged
-                    if edit.explained(finding) and not any(_came_from(finding, name) for name in names):
+                    if edit.explained(finding) and not again.reached(finding.entry):
                         old.setdefault(path, []).append(finding)
                     elif _verdict(finding) not in found:
                         doubted[path] = doubted.get(path, frozenset()) | edit.names_of(finding)
@@ -79,11 +82,12 @@ class Lint:
             if not more:
                 break
             names = [name for name in wanted if name in more or name in names]
-        raw = {name: merge([*old.get(name, ()), *new[name]]) for name in wanted}
+        raw = {name: record.files[name].raw if name in record.files else [] for name in wanted}
+        raw |= {name: list(map(encode, merge([*old.get(name, ()), *new[name]]))) for name in touched}
         return self._recorded(raw, result, record)
 
     def _recorded(
-        self, raw: Mapping[str, list[Finding]], result: Judgement, record: Record
+        self, raw: Mapping[str, list[Any]], result: Judgement, record: Record
     ) -> tuple[list[Finding], Record]:
         reads = {
             str(path): {str(other): set(names) for other, names in files.items()}
@@ -102,7 +106,7 @@ class Lint:
 
     def _record(
         self,
-        raw: Mapping[str, list[Finding]],
+        raw: Mapping[str, list[Any]],
         reads: Mapping[str, Mapping[str, Iterable[str]]],
         summaries: Mapping[str, Summary],
         old: Record,
@@ -126,12 +130,14 @@ class Lint:
             todo += entry.reads
             if path not in raw:
                 continue
-            entry.raw = list(map(encode, raw[path]))
+            entry.raw = raw[path]
             if known and known.linted and known.stamp.digest == state.digest and known.raw == entry.raw:
                 entry.shown, entry.bases = known.shown, known.bases
             else:
                 source = self.library[path]
-                entry.shown = list(map(encode, settle(source, raw[path], self.settings, self.rulebook)))
+                entry.shown = list(
+                    map(encode, settle(source, list(map(decode, raw[path])), self.settings, self.rulebook))
+                )
                 entry.bases = _bases(source.data)
         return Record(files, sorted(missing))
 
@@ -180,6 +186,15 @@ class _Edit:
         """The files reached by what changed, when these names count as changed too."""
         return self._impact.spread(names)
 
+    def touches(self, known: FileRecord | None, again: _From) -> bool:
+        """Whether findings of a file may be others than they were: where they lie, what they point to or came from."""
+        if known is None or not known.linted:
+            return True
+        return any(
+            again.reached(entry) or filename in self._unsteady or any(one[0] in self._unsteady for one in related)
+            for filename, entry, related in map(places, known.raw)
+        )
+
     def stands(self, finding: Finding) -> bool:
         """Whether a finding of the record is in code that says what it said, on the same rows."""
         return self._steady(finding.filename, finding.start.row)
@@ -203,11 +218,13 @@ class _Edit:
         """The names of changed files that findings of the record, in whatever file, point into."""
         found: dict[str, frozenset[str]] = dict.fromkeys(self._unsteady, frozenset())
         for known in self._record.files.values():
-            for finding in map(decode, known.raw):
-                for path, row in _places_of(finding):
-                    if path in found:
-                        summary = self._record.files[path].summary if path in self._record.files else None
-                        found[path] |= names_at(summary, row)
+            for row in known.raw:
+                filename, _, related = places(row)
+                if filename in found or any(one[0] in found for one in related):
+                    for path, at in _places_of(decode(row)):
+                        if path in found:
+                            summary = self._record.files[path].summary if path in self._record.files else None
+                            found[path] |= names_at(summary, at)
         return {path: self._unsteady[path] if names >= ALL else names for path, names in found.items()}
 
     def _statements(self, path: str) -> list[Statement] | None:
@@ -238,15 +255,28 @@ def _verdict(finding: Finding) -> tuple[object, ...]:
     return finding.code, finding.start, finding.message, finding.engines, finding.confidence, finding.severity
 
 
-def _came_from(finding: Finding, path: str) -> bool:
-    """Whether a finding may have been reached from an entry point of a file, whose module its entry then names."""
-    if finding.entry is None:
-        return False
-    parts = PurePath(path).with_suffix("").parts
-    if parts[-1] == "__init__":
-        parts = parts[:-1]
-    entry = finding.entry.split(".")
-    return any(entry[:length] == list(parts[-length:]) for length in range(1, min(len(entry), len(parts)) + 1))
+class _From:
+    """Whether findings may have been reached from entry points of these files, whose modules their entries name."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._modules: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+        """The parts of the files' paths by the last one."""
+        for path in paths:
+            parts = PurePath(path).with_suffix("").parts
+            parts = parts[:-1] if parts[-1] == "__init__" else parts
+            self._modules[parts[-1]].add(parts)
+        self._known: dict[str | None, bool] = {None: False}
+
+    def reached(self, entry: str | None) -> bool:
+        if entry not in self._known:
+            assert entry is not None
+            parts = tuple(entry.split("."))
+            self._known[entry] = any(
+                whole[-length:] == parts[:length]
+                for length in range(1, len(parts) + 1)
+                for whole in self._modules.get(parts[length - 1], ())
+            )
+        return self._known[entry]
 
 
 def _bases(data: bytes) -> list[str]:
