@@ -147,7 +147,7 @@ class Tensors(Instances):
                 sub=name,
                 name=name,
                 mode="read",
-                origin=owner.origin,
+                origin="data" if owner.fixed is not None and not all(owner.fixed) else owner.origin,
                 intermediate=owner.intermediate,
             )
         if name in _SAME:
@@ -554,7 +554,8 @@ class Tensors(Instances):
         if name in _FROM_ARRAYS and pos and isinstance(array := self.tensor(pos[0]), Tensor) and array.numpy:
             self.emit("from-array", node, array, origin=array.origin)
         if name == "new" or name.endswith("Tensor"):
-            if any(isinstance(v, Scalar) and v.origin == "size" for v in pos):
+            given = _flat(pos if args.rest is None else [*pos, args.rest])
+            if any(isinstance(v, Scalar) and v.origin == "size" for v in given):
                 self.emit("size", node, None, sub="tensor", spelling="tensor", constructor=name)
         if owner is None and name in ("arange", "range", "linspace"):
             for value in pos:
@@ -749,6 +750,9 @@ class Tensors(Instances):
         """`t[index] = value`: masks are fine here, slice bounds and 0-dim integer tensors are not."""
         parts = index.items if isinstance(index, Seq) and index.kind == "tuple" and index.items is not None else [index]
         self.use(value, "arith", node)
+        held = self.tensor(value)
+        if held is not None and held.origin == "data" and owner.origin == "constant" and not self.muted:
+            owner.origin, owner.fixed = "data", shapes.fixed_sizes(owner)
         for part in parts:
             self.use(part, "index", node)
             for option in options(part):
