@@ -70,7 +70,7 @@ _TENSOR_NAMES = frozenset(
         "Variable",
     }
 )
-_PLAIN_TYPES = frozenset({"int", "float", "bool", "str", "bytes", "list", "tuple", "dict", "set", "complex", "ndarray"})
+_PLAIN_TYPES = frozenset("int float bool str bytes list tuple dict set complex object ndarray".split())
 _MODULE_METHODS = frozenset(
     (
         "items keys values pop update append extend insert children modules named_children named_modules parameters "
