@@ -72,8 +72,12 @@ def data_attribute_read(event: Event) -> set[Engine] | None:
 
 
 @check("TSD606", "size")
-def size_tensor(event: Event) -> set[Engine] | None:
-    return {T} if event.facts["spelling"] == "tensor" else None
+def size_tensor(event: Event) -> set[Engine] | Verdict | None:
+    if event.facts["spelling"] != "tensor":
+        return None
+    if event.facts.get("kept"):
+        return Verdict(frozenset({T}), Severity.INFO, effects={T: "keeps the size, but warns"})
+    return {T}
 
 
 @check("TSD607", "literal")

@@ -601,11 +601,12 @@ class Tensors(Instances):
     def constructed(self, name: str, value: Value, node: cst.CSTNode, dotted: str) -> None:
         """`torch.tensor([..])` of sizes or of tensors: a trace bakes the first in, export refuses the second.
 
-        A single size is recorded, as it is a tensor while a trace is made.
+        A single size is recorded, as it is a tensor while a trace is made, but not without a warning.
         """
         flat = _flat([value])
-        if not isinstance(value, Scalar) and any(isinstance(v, Scalar) and v.origin == "size" for v in flat):
-            self.emit("size", node, None, sub="tensor", spelling="tensor", constructor=name)
+        if any(isinstance(v, Scalar) and v.origin == "size" for v in flat):
+            kept = isinstance(value, Scalar)
+            self.emit("size", node, None, sub="tensor", spelling="tensor", constructor=name, kept=kept)
         tensors = [v for v in flat if isinstance(v, Tensor)]
         if isinstance(value, Seq) and tensors:
             self.emit("tensors-to-tensor", node, tensors[0], constructor=name, form="sequence")
