@@ -118,7 +118,8 @@ def usage_of(data: bytes) -> Usage:
         return Usage(bases=bases)
     nodes = list(ast.walk(tree))
     names = dict(_imported(nodes))
-    called = {full for node in nodes if (full := _dotted(node, names)) in CAPTURES} if captures else set()
+    chains = [node for node in nodes if isinstance(node, (ast.Name, ast.Attribute))] if captures else []
+    called = {full for node in chains if (full := _dotted(node, names)) in CAPTURES}
     switches: dict[str, bool] = {}
     reordered: set[str] = set()
     for name, value in _settings(nodes, names) if sets else ():
