@@ -70,6 +70,7 @@ class Calls(Recall):
     def call(self, node: cst.Call) -> Value:
         if type(node.func) is cst.Name and node.func.value == "super" and self.frame.env.find("super") is None:
             return self.super_of(node)
+        self.part = node.func
         func = self.expr(node.func)
         return self.invoke(func, self.arguments(node), node)
 

@@ -103,7 +103,8 @@ class Use:
 class Event:
     """`kind` and `facts` are what rules match; the walk may still add `uses` until it ends.
 
-    `skips` says why Dynamo cannot resume after a break here and drops the whole frame: "loop", "try", "with" or "".
+    `skips` says why Dynamo cannot resume after a break here and drops the whole frame: the statement it is in ("loop",
+    "try", "with"), what it is about ("rnn", "script") or "".
     `sides` are the branches of its function that lead to the line.
     `asked` is the call in another file whose arguments turn the line on, which its defaults leave off.
     `engines` are the captures that reach the line (`torch.compiler.is_compiling()` and its like cut some off).

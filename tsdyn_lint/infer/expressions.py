@@ -151,7 +151,9 @@ class Expressions(Containers):
                         owner = self.expr(node.value)
                     return self.track(id(owner), node.attr.value, known, node)
                 return known
+        part, self.part = self.part, node.value
         owner = self.expr(node.value)
+        self.part = part
         if isinstance(owner, Tensor):
             if type(node.value) is cst.BinaryOperation:
                 self.hint_operands(node.value)

@@ -200,9 +200,11 @@ class Instances(Calls):
     def instance_attribute(self, owner: Instance, name: str, node: cst.CSTNode) -> Value:
         if owner.outside in RNNS and owner.cls is None and name not in _RNN_METHODS:
             # Dynamo wraps the module before it reads anything of it
-            self.emit("rnn", node, None, target=owner.outside, cls=owner.outside.rpartition(".")[2])
+            self.meets_rnn(owner, node)
         value = owner.attrs.get(name)
         if value is not None:
+            if node is not self.part and type(value) in (Instance, Either):
+                self.meets_rnn(value, node)
             return self.track(id(owner), name, value, node) if self.tracked else value
         if name == "training" and owner.is_module:
             return self.training
@@ -352,12 +354,26 @@ class Instances(Calls):
         if owner.outside.startswith("torch.nn."):
             return self.call_builtin_module(owner, args, node)
         if owner.outside == "torch.jit.ScriptModule":
-            self.emit("call", node, None, sub="script-module", target=owner.outside)
+            with self.under(block="script"):
+                self.emit("call", node, None, sub="script-module", target=owner.outside)
             with self.quietly():
                 return self.invoke(owner.args[0], args, node) if owner.args else UNKNOWN
         for value in args.all():
             self.use(value, "arg", node)
         return unknown(*args.all())
+
+    def meets_rnn(self, value: Value, node: cst.CSTNode, packed: bool = False) -> None:
+        """An RNN, which Dynamo cannot wrap: wherever it meets one, it gives up the function that it is in."""
+        for option in options(value):
+            if type(option) is Instance and option.cls is None and option.outside in RNNS:
+                sure = (
+                    CERTAIN if option is value else LIKELY if not any(map(is_soft_none, options(value))) else POSSIBLE
+                )
+                with self.under(sure, block="rnn"):
+                    self.emit(
+                        "rnn", node, None, target=option.outside, cls=option.outside.rpartition(".")[2], packed=packed
+                    )
+                return
 
     def call_builtin_module(self, owner: Instance, args: Args, node: cst.CSTNode) -> Value:
         kind = owner.outside
@@ -367,7 +383,7 @@ class Instances(Calls):
         self.confirm(first)
         if kind in RNNS:
             packed = isinstance(first, Instance) and first.outside.endswith("PackedSequence")
-            self.emit("rnn", node, None, target=kind, cls=kind.rpartition(".")[2], packed=packed)
+            self.meets_rnn(owner, node, packed=packed)
             state: Value = Tensor()
             if kind == "torch.nn.LSTM":
                 state = Seq("tuple", [Tensor(), Tensor()], UNKNOWN)

@@ -736,7 +736,8 @@ class LibraryCalls(BuiltinCalls):
         ):
             return owner
         if name in ("parameters", "named_parameters", "zero_grad", "children", "modules") and holds_rnn(owner):
-            self.emit("rnn", node, None, target="torch.nn.RNN", cls="RNN")
+            with self.under(block="" if name == "zero_grad" else "rnn"):
+                self.emit("rnn", node, None, target="torch.nn.RNN", cls="RNN")
         if name in ("parameters", "buffers"):
             return Seq("gen", None, Tensor(origin="parameter", intermediate=False))
         if name in ("named_parameters", "named_buffers"):
@@ -748,7 +749,7 @@ class LibraryCalls(BuiltinCalls):
         if name.startswith("register_") and name.endswith("_hook"):
             return self.register_hook(owner, name, args, node)
         if name == "flatten_parameters":
-            self.emit("rnn", node, None, target=owner.outside, cls=owner.outside.rpartition(".")[2])
+            self.meets_rnn(owner, node)
             return NOTHING
         if name == "forward" and (owner.cls is None or owner.outside not in ("torch.nn.Module", "")):
             return self.call_builtin_module(owner, args, node) if owner.outside.startswith("torch.nn.") else UNKNOWN

@@ -252,14 +252,9 @@ class Operators(Refinement):
             if "float" in (firm.dtype, other.dtype):
                 dtype = "float"
         else:
-            plain = left if b is firm else right
-            is_float = (
-                isinstance(plain, Const)
-                and isinstance(plain.value, float)
-                or isinstance(plain, Scalar)
-                and plain.type == "float"
-            )
-            dtype = "float" if is_float else "int" if firm.dtype == "bool" else firm.dtype
+            kind = _number_type(left if b is firm else right)
+            masks = kind == "bool" or not kind and op in ("BitAnd", "BitOr", "BitXor")
+            dtype = "float" if kind == "float" else "int" if firm.dtype == "bool" and not masks else firm.dtype
         result = derived(firm, dtype)
         if other is not None:
             result.rank = None if firm.rank is None or other.rank is None else max(firm.rank, other.rank)
@@ -492,6 +487,13 @@ def derived(tensor: Tensor, dtype: str | None, rank: int | None = None, origin: 
     if hypothesis is not None and hypothesis.confirmed:
         hypothesis = None
     return Tensor(dtype, rank, origin or tensor.origin, tensor.numpy, tensor.data_sized, hypothesis)
+
+
+def _number_type(value: Value) -> str:
+    """The type of a Python number; empty where it is not known to be one."""
+    if isinstance(value, Scalar):
+        return value.type
+    return type(value.value).__name__ if isinstance(value, Const) else ""
 
 
 def _scalar_result(op: str, left: Value, right: Value) -> Value:

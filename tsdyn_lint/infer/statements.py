@@ -443,7 +443,8 @@ class Statements(Expressions):
                 self.elsewhere = elsewhere | self.all_reads() - read
         frame.sides, frame.asked, self.elsewhere = sides, asked, elsewhere
         if known is not None and all(alive.values()):
-            ends = [ends[0 if known else 1]]  # the side that the default takes decides what follows
+            taken, other_end = ends if known else reversed(ends)
+            ends = [_as_given(taken, other_end, before)]  # the side that the default takes decides what follows
         frame.env.vars = joined(ends) or before
         return any(alive.values())
 
@@ -651,6 +652,18 @@ def _is_dict(option: Value, value: Value) -> bool:
     if isinstance(option, Mapping):
         return option is value or option.owner != "argument"
     return isinstance(option, Tensor) and option.hypothesis is not None and option.hypothesis.mapping
+
+
+def _as_given(taken: dict[str, Value], other: dict[str, Value], before: dict[str, Value]) -> dict[str, Value]:
+    """The variables after the side that defaults take. That an argument is None was true on that side alone: one that
+    is given comes from the other.
+    """
+    narrowed = {
+        name: join(value, other[name])
+        for name, value in taken.items()
+        if is_soft_none(value) and before.get(name) is not value and name in other
+    }
+    return {**taken, **narrowed} if narrowed else taken
 
 
 def _moved(value: cst.BaseExpression, target: cst.CSTNode) -> bool:

@@ -109,6 +109,12 @@ _SIZE_ARGS = frozenset(
 _INTEGER_ARGS = {
     "topk": 1, "kthvalue": 1, "tril": 1, "triu": 1, "roll": 1, "unfold": 2, "select": 2, "multinomial": 1,
 }  # fmt: skip
+_RAMPS = (
+    "arange",
+    "range",
+    "linspace",
+    "logspace",
+)  # the last two take tensors for their ends, but not for their steps
 _SPECIALISED = {
     "linspace": ((2, "steps"),),
     "logspace": ((2, "steps"),),
@@ -557,8 +563,8 @@ class Tensors(Instances):
             given = _flat(pos if args.rest is None else [*pos, args.rest])
             if any(isinstance(v, Scalar) and v.origin == "size" for v in given):
                 self.emit("size", node, None, sub="tensor", spelling="tensor", constructor=name)
-        if owner is None and name in ("arange", "range", "linspace"):
-            for value in pos:
+        if owner is None and name in _RAMPS:
+            for value in pos if name.endswith("range") else [args.get(2, "steps") or UNKNOWN]:
                 tensor = self.tensor(value)
                 if tensor is not None and tensor.intermediate:
                     self.emit(

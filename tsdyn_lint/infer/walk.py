@@ -67,6 +67,8 @@ class Core:
         self._checks: dict[int, tuple[bool, bool]] = {}
         """Each `if` met: whether it does no more than check something, and whether a capture notes that."""
         self.frame: Frame = None  # type: ignore[assignment]  # set by `inside` before anything is walked
+        self.part: cst.CSTNode | None = None
+        """What is read to be called, or for an attribute of it: the larger expression tells what that breaks."""
         self._module_values: dict[tuple[int, str], Value] = {}
         self._shared: dict[int, Value] = {}
         """Values of module and class level by identity."""
