@@ -25,6 +25,8 @@ def behind(breaks: Iterable[Event], functions: GivenUp) -> Mapping[Event, Sequen
     """For each break that gives up a function, those that come after it there on every way: the masked ones."""
     masked: dict[Event, list[Event]] = {}
     for event in breaks:
+        if event.apart:
+            continue
         start = None
         for earlier, place in functions.get(event.function, ()):
             if earlier is event or event.sides[: len(place.sides)] != place.sides:

@@ -87,6 +87,7 @@ class Containers(Operators):
         outer = frame.env
         frame.env = Env(outer.module, outer)
         frame.env.globals_ = outer.globals_
+        apart, frame.apart = frame.apart, type(node) is not cst.GeneratorExp
         results: list[Value] = []
         keys: list[Value] = []
         known = [True]
@@ -102,7 +103,7 @@ class Containers(Operators):
             with self.under(weak=True):
                 sized = self.generate(node.for_in, body, known)
         finally:
-            frame.env = outer
+            frame.env, frame.apart = outer, apart
         if isinstance(node, cst.DictComp):
             table = Mapping({})
             for k, v in zip(keys, results, strict=False):

@@ -221,8 +221,9 @@ def entries(program: Program, module: Module) -> Iterator[Entry]:
         loose = program.root(module.path) == module.path.parent
         for function in module.functions:
             if _tensor_parameters(function):
-                # in a package, what captures reach is found from the modules that call it; the rest loads and trains
-                yield Entry(function, None, LIKELY if loose else POSSIBLE)
+                # in a package, what captures reach is found from the modules that call it; the rest loads and trains,
+                # unless it says that it makes tensors of tensors
+                yield Entry(function, None, LIKELY if loose or _maps_tensors(function) else POSSIBLE)
 
 
 def _is_abstract(cls: Class) -> bool:
@@ -288,6 +289,15 @@ def _may_be_tensor(annotation: cst.BaseExpression) -> bool:
     """Whether an annotation leaves room for a tensor, in any spelling."""
     text = _EMPTY.code_for_node(annotation)
     return "Tensor" in text or text in ("Any", "typing.Any")
+
+
+def _maps_tensors(function: Function) -> bool:
+    """Whether a public function takes a tensor and returns tensors, by its annotations."""
+    parameters = (*function.node.params.posonly_params, *function.node.params.params)
+    given, made = parameters[0].annotation if parameters else None, function.node.returns
+    if function.name.startswith("_") or given is None or made is None:
+        return False
+    return "Tensor" in _EMPTY.code_for_node(given.annotation) and "Tensor" in _EMPTY.code_for_node(made.annotation)
 
 
 def _tensor_parameters(function: Function) -> frozenset[str]:

@@ -107,6 +107,7 @@ class Event:
     "try", "with"), what it is about ("rnn", "script") or "".
     `sides` are the branches of its function that lead to the line.
     `asked` is the call in another file whose arguments turn the line on, which its defaults leave off.
+    `apart`: it is in a comprehension, which up to Python 3.11 is a frame that Dynamo tries on its own.
     `engines` are the captures that reach the line (`torch.compiler.is_compiling()` and its like cut some off).
     """
 
@@ -125,6 +126,7 @@ class Event:
     engines: frozenset[Engine] = ALL_ENGINES
     sides: Sides = ()
     asked: Step | None = None
+    apart: bool = False
 
     @property
     def module(self) -> Module:

@@ -97,6 +97,8 @@ class Frame:
     asked: Step | None = None
     """The call that passes what leads to the place being walked, where the defaults lead elsewhere."""
     repeated: bool = False
+    apart: bool = False
+    """In a comprehension that is no generator."""
     returns: list[Value] = field(default_factory=list)
     aside: list[Value] = field(default_factory=list)
     """What is returned only in captures other than Dynamo's: `if torch.jit.is_tracing(): return ...`."""

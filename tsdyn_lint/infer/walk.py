@@ -123,7 +123,7 @@ class Core:
             known = self.events[key] = Event(
                 kind, node, frame.piece, frame.function, frame.stack, frame.entry, facts, [], confidence, hypotheses,
                 frame.block, frame.repeated, frame.engines, frame.sides,
-                asked,
+                asked, frame.apart,
             )  # fmt: skip
             if kind == "write":
                 self.writes.append(known)
