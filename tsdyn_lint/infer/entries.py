@@ -292,12 +292,12 @@ def _may_be_tensor(annotation: cst.BaseExpression) -> bool:
 
 
 def _maps_tensors(function: Function) -> bool:
-    """Whether a public function takes a tensor and returns tensors, by its annotations."""
-    parameters = (*function.node.params.posonly_params, *function.node.params.params)
-    given, made = parameters[0].annotation if parameters else None, function.node.returns
-    if function.name.startswith("_") or given is None or made is None:
+    """Whether a public function takes a tensor first and returns tensors, by its annotations."""
+    node = function.node
+    if type(node) is not cst.FunctionDef or function.name.startswith("_"):
         return False
-    return "Tensor" in _EMPTY.code_for_node(given.annotation) and "Tensor" in _EMPTY.code_for_node(made.annotation)
+    annotations = [p.annotation for p in (*node.params.posonly_params, *node.params.params)][:1] + [node.returns]
+    return all(a is not None and "Tensor" in _EMPTY.code_for_node(a.annotation) for a in annotations)
 
 
 def _tensor_parameters(function: Function) -> frozenset[str]:

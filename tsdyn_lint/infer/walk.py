@@ -130,7 +130,8 @@ class Core:
             return known
         if confidence > known.confidence or (known.hypotheses and not hypotheses):
             known.stack, known.entry, known.facts = frame.stack, frame.entry, {**known.facts, **facts}
-            known.confidence = max(confidence, known.confidence)
+            guessed = any(not h.confirmed for h in known.hypotheses)  # it was only as sure as what it rested on
+            known.confidence = confidence if guessed else max(confidence, known.confidence)
             known.hypotheses, known.sides = hypotheses, frame.sides
         known.engines |= frame.engines
         known.repeated |= frame.repeated
