@@ -32,7 +32,7 @@ def comment_types(text: str) -> Sequence[cst.BaseExpression]:
 def docstring_types(text: str) -> Iterator[tuple[str, cst.BaseExpression]]:
     """Each parameter that `name (type): ...` or `name : type` describes as something else than a tensor."""
     for described in _DESCRIBED.finditer(text):
-        found = _type(described["google"] or described["numpy"])
+        found = _type(described["google"] or described["numpy"] or "")  # `name (): ...` names no type
         if found:
             yield described["name"], cst.parse_expression(found)
 
