@@ -70,7 +70,7 @@ def used(subject: Subject, graphs: Graphs, stack: contextlib.ExitStack) -> Calla
 
 
 def _is_compiled(module: torch.nn.Module) -> bool:
-    decorated = hasattr(type(module).forward, "_torchdynamo_orig_callable")
+    decorated = "_torchdynamo_orig_callable" in getattr(type(module).forward, "__dict__", {})  # script's answers to none
     return decorated or isinstance(module, torch._dynamo.OptimizedModule) or module._compiled_call_impl is not None
 
 
