@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import re
 from collections.abc import Callable, Iterable
@@ -70,7 +71,8 @@ def used(subject: Subject, graphs: Graphs, stack: contextlib.ExitStack) -> Calla
 
 
 def _is_compiled(module: torch.nn.Module) -> bool:
-    decorated = "_torchdynamo_orig_callable" in getattr(type(module).forward, "__dict__", {})  # script's answers to none
+    forward = inspect.getattr_static(type(module), "forward")  # a scripted module's cannot be asked for by its class
+    decorated = hasattr(forward, "_torchdynamo_orig_callable")
     return decorated or isinstance(module, torch._dynamo.OptimizedModule) or module._compiled_call_impl is not None
 
 
