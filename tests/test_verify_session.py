@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 import textwrap
+import types
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from click.testing import CliRunner
 pytest.importorskip("torch")
 
 from tsdyn_lint.cli import main
+from tsdyn_lint.verify.build.ctor import Constructor
 
 PROJECT = {
     "pyproject.toml": """
@@ -257,3 +260,35 @@ def test_each_shard_tries_its_own_findings(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["0/2", "3/2", "x", "2"])
 def test_a_shard_is_one_of_so_many(text: str) -> None:
     assert CliRunner().invoke(main, ["--verify", "--shard", text, "."]).exit_code == 2
+
+
+def test_a_network_is_built_of_the_blocks_of_its_file() -> None:
+    module = types.ModuleType("blocks_of_a_file")
+    code = """
+        from torch import nn
+
+        class Head(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+
+        class WideBlock(nn.Module):
+            expansion = 2
+
+            def __init__(self, inside, width):
+                super().__init__()
+                self.layer = nn.Linear(inside, width * self.expansion)
+
+        class Net(nn.Module):
+            def __init__(self, block, layers):
+                super().__init__()
+                self.layers = nn.Sequential(*self.made(block, layers))
+
+            def made(self, block, layers):
+                return [block(8, 4) for _ in layers]
+        """
+    sys.modules[module.__name__] = module
+    exec(textwrap.dedent(code), vars(module))
+    first = next(Constructor(module.Net, {}).instances())
+    del sys.modules[module.__name__]
+    assert first.arguments["block"].text == "WideBlock"
+    assert all(type(layer).__name__ == "WideBlock" for layer in first.module.layers)

@@ -6,11 +6,14 @@ import heapq
 import inspect
 import itertools
 import re
+import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import torch
 
 from tsdyn_lint.verify.build.guess import (
     FACTORY,
@@ -39,6 +42,8 @@ MODULES = re.compile(
     r"|discriminator|embedder|embeddings?|fn|body|head|submodule)$"
 )
 """Names of arguments that are modules, unless they are used as numbers."""
+BLOCKS = re.compile(r"block|bottleneck|^layer_?(type|cls|class)$")
+"""Names of arguments, and of classes, that a network is built of."""
 CONTAINER_METHODS = {"append", "shape", "size", "copy", "items", "keys", "values", "index", "pop", "extend"}
 
 Choice = tuple[int, ...]
@@ -65,7 +70,7 @@ class Constructor:
         self._code = getattr(init, "__code__", None)
         uses = uses_in(init)
         self._required = [p for p in _parameters(init) if p.name not in given]
-        self._candidates = [candidates(p, uses[p.name]) for p in self._required]
+        self._candidates = [candidates(p, uses[p.name], blocks(kind)) for p in self._required]
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -156,8 +161,21 @@ def _parameters(init: Any) -> list[inspect.Parameter]:
     return [p for p in parameters if p.default is p.empty and p.kind in wanted]
 
 
-def candidates(parameter: inspect.Parameter, use: Use) -> list[Recipe]:
-    """Values worth trying for one required parameter, likeliest first."""
+def blocks(kind: type) -> list[Recipe]:
+    """The other module classes of the same file that are named as what networks are built of."""
+    defined = vars(sys.modules.get(kind.__module__, object)).values()
+    return [
+        Recipe(lambda one=one: one, one.__qualname__)  # type: ignore[misc]
+        for one in dict.fromkeys(value for value in defined if isinstance(value, type))
+        if one is not kind
+        and issubclass(one, torch.nn.Module)
+        and one.__module__ == kind.__module__
+        and BLOCKS.search(one.__name__.lower())
+    ]
+
+
+def candidates(parameter: inspect.Parameter, use: Use, built_of: Sequence[Recipe] = ()) -> list[Recipe]:
+    """Values worth trying for one required parameter, likeliest first; `built_of` where its name asks for a class."""
     found: list[Recipe | None] = []
     named = by_name(parameter.name)
     strings = [value for value in use.compared if isinstance(value, str)]
@@ -165,6 +183,8 @@ def candidates(parameter: inspect.Parameter, use: Use) -> list[Recipe]:
     methods = use.attributes - CONTAINER_METHODS
     if parameter.annotation is not parameter.empty:
         found.append(by_annotation(parameter.annotation, parameter.name))
+    if BLOCKS.search(parameter.name.lower()) and not parameter.name.endswith("s"):
+        found += built_of
     if strings or use.attributes & STRING_METHODS:
         found += [plain(text) for text in strings[:4] or ["relu"]]
     if use.attributes & {"items", "keys", "values"}:
