@@ -121,7 +121,7 @@ def result_fixed(name: str, args: Args, owner: Tensor | None, tensors: list[Tens
         return (*fixed[:at], True, *fixed[at:])
     if any(not -len(fixed) <= d < len(fixed) for d in dims):
         return None
-    if name == "transpose" and len(dims) == 2 or name == "t" and len(fixed) == 2:
+    if name == "transpose" and len(dims) == 2 or name == "t" and not dims and len(fixed) == 2:
         swapped = list(fixed)
         one, other = dims or (0, 1)
         swapped[one], swapped[other] = fixed[other], fixed[one]
