@@ -80,6 +80,20 @@ def test_nothing_changed_nothing_judged(package: Project, judged: list[set[str]]
     assert judged == []
 
 
+def test_what_another_state_of_the_tool_read_in_a_file_is_read_again(package: Project) -> None:
+    package.write("pkg/helper.py", HELPER.replace("print(x)", "torch.zeros(int(x.sum()))"))
+    package.write("pkg/switch.py", "import torch\n\ntorch._dynamo.config.capture_scalar_outputs = True\n")
+    package.write("pyproject.toml", "")
+    os.utime(package.folder / "pkg/switch.py", ns=(1, 1))
+    check(package)
+    cache = Cache(package.folder / ".tsdyn_cache")
+    kept = cache.read("usage")
+    files = {path: [*row[:2], ["torch.compile"]] for path, row in kept["files"].items()}
+    for other in (files, {"reader": [1, 1], "files": files}):
+        cache.write("usage", other)
+        check(package)
+
+
 def test_an_edit_judges_the_file_and_what_reads_it(package: Project, judged: list[set[str]]) -> None:
     check(package)
     judged.clear()

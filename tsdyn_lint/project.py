@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tsdyn_lint import usage
 from tsdyn_lint.config import Configs, is_project_root
 from tsdyn_lint.configfile import ConfigError
 from tsdyn_lint.files import find_files
@@ -25,23 +26,31 @@ _MOST_FILES = 20_000
 def project_usage(paths: Iterable[Path], configs: Configs, library: Library, cache: Cache | None) -> dict[str, Usage]:
     """What the files say, and the others of the project of the first one."""
     named = list(paths)
-    memory: dict[str, Any] = (cache and cache.read("usage")) or {}
+    reader = _state(usage.__file__)
+    kept: dict[str, Any] = (cache and cache.read("usage")) or {}
+    # what another state of the tool read in the same bytes may be something else
+    memory: dict[str, Any] = kept["files"] if kept.get("reader") == reader else {}
     seen: dict[str, Any] = {}
     for path in dict.fromkeys((*named, *islice(_around(named, configs), _MOST_FILES))):
         name = str(path)
-        try:
-            state = os.stat(path)
-            stamp = [state.st_size, state.st_mtime_ns]
-        except OSError:
-            stamp = [0, 0]
+        stamp = _state(name)
         known = memory.get(name)
         if not known or known[:2] != stamp or library.holds(name):
             young = time.time_ns() - stamp[1] < RACY_NS
             known = [stamp[0], -1 if young else stamp[1], *astuple(usage_of(library.code(name)))]
         seen[name] = known
     if cache and seen != memory:
-        cache.write("usage", seen)
+        cache.write("usage", {"reader": reader, "files": seen})
     return {name: Usage(*known[2:]) for name, known in seen.items()}
+
+
+def _state(path: str) -> list[int]:
+    """Size and time of a file, zeros without it."""
+    try:
+        state = os.stat(path)
+        return [state.st_size, state.st_mtime_ns]
+    except OSError:
+        return [0, 0]
 
 
 def _around(paths: list[Path], configs: Configs) -> Iterator[Path]:
