@@ -315,6 +315,16 @@ def test_a_very_deep_expression_costs_no_other_file(project: Project) -> None:
     assert "TSD099" not in result.stdout
 
 
+@pytest.mark.parametrize(
+    "text", ["x = " + "[" * 5000 + "]" * 5000, "x = " + "f(" * 5000, 'print "a"\nx = ' + "(" * 5000]
+)
+def test_brackets_nested_too_deeply_are_a_finding_and_no_crash(project: Project, text: str) -> None:
+    (project.folder / "deep.py").write_text(f"import torch\n{text}\n")
+    result = project.run("-j", "1", "-o", "concise", "deep.py")
+    assert result.exit_code == 1, result.stderr
+    assert "TSD000 the code is nested too deeply" in result.stdout
+
+
 def test_a_chain_too_long_to_read_is_a_finding_at_its_line(project: Project) -> None:
     forward = "    def forward(self, x):\n        {}\n        return x\n"
     model = "import torch.nn as nn\n\n{}\n\n\nclass Net(nn.Module):\n" + forward

@@ -265,7 +265,11 @@ def _ast(text: str) -> ast.Module | None:
             return ast.parse(text)
     except (RecursionError, MemoryError):
         raise ParseFailure(_TOO_DEEP) from None
-    except (SyntaxError, ValueError):
+    except SyntaxError as error:
+        if error.msg.startswith("too many"):  # libcst has no such limit, and overflows the stack
+            raise ParseFailure(_TOO_DEEP, error.lineno or 1, error.offset or 1) from None
+        return None
+    except ValueError:
         return None
 
 
