@@ -97,6 +97,13 @@ def test_a_break_below_a_call_is_the_calls() -> None:
     assert status(finding(10), view(dynamo=Dynamo(True, 2, 1, (deep,)))) == "confirmed"
 
 
+def test_a_break_in_torchs_own_code_is_the_finding_of_its_id_in_the_compiled_function() -> None:
+    inside = Dynamo(True, 0, 0, (Break(None, "GB0124", "Tensor.item()", frame=site(2)),))
+    assert status(finding(7, gb=("GB0124",)), view(dynamo=inside)) == "confirmed"
+    assert status(finding(7, gb=("GB0059",)), view(dynamo=inside)) == "refuted"
+    assert status(finding(13, gb=("GB0124",)), view(dynamo=inside)) == "refuted"
+
+
 def test_a_break_at_a_later_use_confirms_the_read() -> None:
     use = Related(FILE, Location(6, 1), Location(6, 9), "decides a loop")
     later = Dynamo(True, 2, 1, (Break(site(6), "GB0124", "loop"),))

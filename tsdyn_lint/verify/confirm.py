@@ -166,6 +166,9 @@ def _dynamo(finding: Finding, seen: Dynamo, observed: Observed) -> Judged:
     if seen.error is not None:
         return MASKED, f"torch.compile had raised before: {_told(seen.error)}", None
     function = observed.files(finding.filename).function(finding.start.row)
+    for item in seen.breaks:
+        if function and item.gb in finding.gb and _in(function, item.frame, finding):
+            return CONFIRMED, f"graph break inside of torch, called by {function[2]}: {item.reason}", item.gb
     for frame in seen.skipped:
         if frame.filename == finding.filename and function and function[0] <= frame.first_row <= function[1]:
             return MASKED, f"Dynamo skipped {function[2]} because of line {frame.row or frame.first_row}", None

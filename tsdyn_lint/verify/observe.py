@@ -70,7 +70,11 @@ class Eager:
 
 @dataclass(frozen=True)
 class Break:
-    """A graph break. `stack` is outermost first; `site` the last frame of it that is in the project."""
+    """A graph break. `stack` is outermost first; `site` the last frame of it that is in the project.
+
+    `frame`: where there is none, the function of the project that was compiled, at its `def`. Dynamo's stack leaves it
+    out where the break is in a module of torch that it calls.
+    """
 
     site: Site | None
     gb: str | None
@@ -78,6 +82,7 @@ class Break:
     explanation: str = ""
     stack: tuple[Site, ...] = ()
     frame_skipped: bool = False
+    frame: Site | None = None
 
 
 @dataclass(frozen=True)

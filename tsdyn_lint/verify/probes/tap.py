@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any
 
@@ -38,6 +38,7 @@ class Tap(logging.Handler):
 
     def __post_init__(self) -> None:
         super().__init__()
+        self._placed = 0
         self._logger = logging.getLogger("torch.__trace")
         self._level = self._logger.level
 
@@ -54,6 +55,16 @@ class Tap(logging.Handler):
             self.recompiles.append((payload, len(self.metrics)))
         elif isinstance(metadata.get("compilation_metrics"), dict):
             self.metrics.append(metadata["compilation_metrics"])
+            self._place_breaks(metadata["compilation_metrics"])
+
+    def _place_breaks(self, compiled: dict[str, Any]) -> None:
+        """Breaks are told before the compile that they end."""
+        filename = compiled.get("co_filename") or ""
+        if self.project.has(filename):
+            frame = Site(filename, compiled.get("co_firstlineno") or 0, compiled.get("co_name") or "")
+            new = [replace(item, frame=frame) if item.site is None else item for item in self.breaks[self._placed :]]
+            self.breaks[self._placed :] = new
+        self._placed = len(self.breaks)
 
     def __enter__(self) -> Tap:
         self._logger.addHandler(self)
