@@ -33,6 +33,7 @@ from tsdyn_lint.infer.values import (
     element,
     hashable,
     join,
+    key,
     options,
 )
 from tsdyn_lint.resolve import Function, checks_only, only_raises
@@ -333,6 +334,8 @@ class Statements(Expressions):
         if isinstance(value, (Seq, Mapping)) and value.owner == "local" and owner.is_module and value.name == "":
             if self.muted:
                 value.owner, value.name = "self", name
+        if self.muted and owner.complete and owner.is_module and (before is None or key(before) != key(value)):
+            self.forget_calls()  # modules made alike are one object, which earlier calls met without this
         if self.muted or owner.owner == "call" or owner.owner == "local" and not owner.is_module:
             owner.attrs[name] = value if before is None or not self.frame.uncertain else join(before, value)
             return

@@ -287,6 +287,9 @@ class Core:
     def expr(self, node: cst.CSTNode) -> Value:
         raise NotImplementedError
 
+    def forget_calls(self) -> None:
+        raise NotImplementedError
+
     # --- frames and certainty
 
     def inside(self, frame: Frame) -> AbstractContextManager[None]:
