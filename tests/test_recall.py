@@ -9,7 +9,7 @@ import pytest
 
 from tsdyn_lint import judge as judging
 from tsdyn_lint.config import Settings
-from tsdyn_lint.findings import Engine
+from tsdyn_lint.findings import Confidence, Engine
 from tsdyn_lint.judge import judge
 from tsdyn_lint.resolve import program
 from tsdyn_lint.rulebook import load_rules
@@ -122,3 +122,31 @@ def test_a_base_module_is_parsed_once_for_all_chunks(monkeypatch: pytest.MonkeyP
     assert len(judging.plan_chunks(sources, 1)) == 3
     assert findings() == together != []
     assert parsed["base.py"] == 1
+
+
+def test_what_torchscript_surely_reaches_makes_the_other_captures_no_surer() -> None:
+    text = """
+import torch
+from torch import nn
+
+@torch.jit.script_if_tracing
+def kept(scores, groups):
+    for group in torch.unique(groups):
+        scores = scores + group
+    return scores
+
+class Detector(nn.Module):
+    def __init__(self, fast):
+        super().__init__()
+        self.fast = fast
+
+    def forward(self, scores, groups):
+        if self.fast:
+            return kept(scores, groups)
+        return scores
+"""
+    found = judge(
+        [make_source(Path("model.py"), text.encode())], SETTINGS, RULEBOOK, 1, frozenset({"model.py"})
+    ).findings
+    (unique,) = [f for f in found if Engine.DYNAMO in f.engines]
+    assert (unique.confidence, unique.entry) == (Confidence.LIKELY, "model.Detector.forward")

@@ -36,6 +36,7 @@ from tsdyn_lint.infer.values import (
 from tsdyn_lint.resolve import Assigned, Class, Function, Module, Program
 from tsdyn_lint.torchdata.load import TorchData
 
+_SCRIPT = frozenset({Engine.SCRIPT})
 BUDGET = 400_000
 """Expressions and statements walked from one entry point before it is given up."""
 
@@ -128,7 +129,13 @@ class Core:
             if kind == "write":
                 self.writes.append(known)
             return known
-        if confidence > known.confidence or (known.hypotheses and not hypotheses):
+        if frame.engines <= _SCRIPT and not known.engines <= _SCRIPT:
+            surer = False  # what TorchScript reaches says nothing of the other captures
+        elif known.engines <= _SCRIPT and not frame.engines <= _SCRIPT:
+            known.confidence, surer = 0, True
+        else:
+            surer = confidence > known.confidence or bool(known.hypotheses and not hypotheses)
+        if surer:
             known.stack, known.entry, known.facts = frame.stack, frame.entry, {**known.facts, **facts}
             guessed = any(not h.confirmed for h in known.hypotheses)  # it was only as sure as what it rested on
             known.confidence = confidence if guessed else max(confidence, known.confidence)

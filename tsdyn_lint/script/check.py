@@ -87,8 +87,16 @@ def _event(problem: Problem) -> Event:
 
 def reconcile(walked: Iterable[Finding], scripted: Sequence[Finding], rulebook: RuleBook) -> list[Finding]:
     """The walk's findings and the compiler's as one: a construct that a rule for several captures names keeps that
-    rule's code, and it names script just where the compiler reaches the line and refuses it."""
-    refused = {(f.filename, row) for f in scripted for row in range(f.start.row, f.end.row + 1)}
+    rule's code, and it names script just where the compiler reaches the line and refuses it.
+
+    A refusal that is only possible adds nothing to what is likelier, as in `judge.merge`.
+    """
+    refused = {
+        (f.filename, row)
+        for f in scripted
+        if f.confidence is not Confidence.POSSIBLE
+        for row in range(f.start.row, f.end.row + 1)
+    }
     named: set[tuple[str, int]] = set()
     result: list[Finding] = []
     for finding in walked:
