@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -100,9 +100,6 @@ class Finding:
     scope: str = ""
     """Qualified name of the innermost `def` or `class` around it: the baseline's and fingerprints' anchor."""
     verify: dict[str, Any] | None = field(default=None, compare=False)
-
-    def with_engines(self, engines: tuple[Engine, ...]) -> Finding:
-        return replace(self, engines=engines)
 
     @property
     def sort_key(self) -> tuple[str, int, Location, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +17,8 @@ from tsdyn_lint.outline import Statement, Summary, outline, summary_of
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.settle import settle
 from tsdyn_lint.source import Library
-from tsdyn_lint.usage import Whole
+from tsdyn_lint.usage import Whole, classes_in
 
-_BASES = re.compile(rb"^[ \t]*class[ \t]+\w+[ \t]*\(([^)]*)\)", re.MULTILINE)
 _ENOUGH = 0.5
 """Where more than this share of the files is to be judged again, all are: they share what they read."""
 
@@ -281,5 +279,4 @@ class _From:
 
 def _bases(data: bytes) -> list[str]:
     """The last parts of the names of the bases that a file lists."""
-    found = {base.rpartition(b".")[2] for listed in _BASES.findall(data) for base in re.findall(rb"[\w.]+", listed)}
-    return sorted(base.decode() for base in found)
+    return sorted({base.decode() for _, bases in classes_in(data) for base in bases})

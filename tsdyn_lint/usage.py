@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,9 @@ _MAYBE = re.compile(
     rb"|\bfrom\s+torch[\w.]*\s+import\b[^;#]{0,300}?\b(?:compile|jit|export|_dynamo|script|trace|trace_module)\b"
     rb"|\bimport\s+torch(?:\s*\.\s*(?:jit|export|_dynamo))?\s+as\b" % _DOTTED
 )
+
+Names = Callable[[str], "str | None"]
+"""What a local name of a file stands for, None if it is no import."""
 
 _CLASS = re.compile(rb"^[ \t]*class[ \t]+(\w+)[ \t]*(?:\(([^)]*)\))?", re.MULTILINE)
 _CONFIG = "torch._dynamo.config."
@@ -117,14 +120,14 @@ def usage_of(data: bytes) -> Usage:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Usage(bases=bases)
     nodes = list(ast.walk(tree))
-    names = dict(_imported(nodes))
+    names = dict(_imported(nodes)).get
     chains = [node for node in nodes if isinstance(node, (ast.Name, ast.Attribute))] if captures else []
-    called = {full for node in chains if (full := _dotted(node, names)) in CAPTURES}
+    called = {full for node in chains if (full := dotted(node, names)) in CAPTURES}
     switches: dict[str, bool] = {}
     reordered: set[str] = set()
     for name, value in _settings(nodes, names) if sets else ():
         if name == _REORDERABLE:
-            reordered |= {_dotted(node, names) for node in ast.walk(value)} - {""}
+            reordered |= {dotted(node, names) for node in ast.walk(value)} - {""}
         elif name.startswith(_CONFIG) and isinstance(value, ast.Constant):
             switches[name.removeprefix(_CONFIG)] = value.value is True
     asked = list(_fullgraph(nodes, names)) if called else []
@@ -145,10 +148,16 @@ def _outside_bases(data: bytes) -> list[str]:
     """Plain names of the bases that the file does not define itself, each by the name that it was imported by."""
     defined: set[bytes] = set()
     bases: set[bytes] = set()
-    for name, listed in _CLASS.findall(data):
+    for name, listed in classes_in(data):
         defined.add(name)
-        bases.update(base.rpartition(b".")[2] for base in re.findall(rb"[\w.]+", listed))
+        bases.update(listed)
     return sorted({_original(data, base).decode() for base in bases - defined})
+
+
+def classes_in(data: bytes) -> Iterator[tuple[bytes, list[bytes]]]:
+    """Names of the classes that a file defines, each with the last parts of the names that it lists as bases."""
+    for name, listed in _CLASS.findall(data):
+        yield name, [base.rpartition(b".")[2] for base in re.findall(rb"[\w.]+", listed)]
 
 
 def _original(data: bytes, name: bytes) -> bytes:
@@ -173,7 +182,7 @@ def _imported(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
                 yield alias.asname or alias.name, f"{'.' * node.level}{node.module or ''}.{alias.name}"
 
 
-def _dotted(node: ast.AST, names: Mapping[str, str]) -> str:
+def dotted(node: ast.AST, imported: Names) -> str:
     """The absolute dotted name of an attribute chain; empty for anything else."""
     import ast
 
@@ -183,15 +192,15 @@ def _dotted(node: ast.AST, names: Mapping[str, str]) -> str:
         node = node.value
     if not isinstance(node, ast.Name):
         return ""
-    return ".".join([names.get(node.id, node.id), *reversed(parts)])
+    return ".".join([imported(node.id) or node.id, *reversed(parts)])
 
 
-def _fullgraph(nodes: list[ast.AST], names: Mapping[str, str]) -> Iterator[bool]:
+def _fullgraph(nodes: list[ast.AST], names: Names) -> Iterator[bool]:
     """For each call and decorator that compiles, whether it asks for one graph."""
     import ast
 
     def compiles(node: ast.expr) -> bool:
-        return Engine.DYNAMO in CAPTURES.get(_dotted(node, names), ())
+        return Engine.DYNAMO in CAPTURES.get(dotted(node, names), ())
 
     for node in nodes:
         if isinstance(node, ast.Call) and compiles(node.func):
@@ -201,7 +210,7 @@ def _fullgraph(nodes: list[ast.AST], names: Mapping[str, str]) -> Iterator[bool]
             yield from (False for decorator in node.decorator_list if compiles(decorator))
 
 
-def _settings(nodes: list[ast.AST], names: Mapping[str, str]) -> Iterator[tuple[str, ast.expr]]:
+def _settings(nodes: list[ast.AST], names: Names) -> Iterator[tuple[str, ast.expr]]:
     """Dotted names that the file assigns or `config.patch`es, and values added to a set in the configuration.
 
     A patch inside of a function holds there alone, which says nothing of the rest of the project.
@@ -213,9 +222,9 @@ def _settings(nodes: list[ast.AST], names: Mapping[str, str]) -> Iterator[tuple[
     for node in nodes:
         if isinstance(node, ast.Assign):
             for target in node.targets:
-                yield _dotted(target, names), node.value
+                yield dotted(target, names), node.value
         elif isinstance(node, ast.Call):
-            called = _dotted(node.func, names)
+            called = dotted(node.func, names)
             if called == _CONFIG + "patch" and id(node) not in scoped:
                 yield from ((_CONFIG + k.arg, k.value) for k in node.keywords if k.arg)
                 for argument in node.args:

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.resolve import Module
-from tsdyn_lint.usage import CAPTURES, may_capture
+from tsdyn_lint.usage import CAPTURES, dotted, may_capture
 
 _EXAMPLES = frozenset({"args", "example_inputs"})
 
@@ -24,8 +24,6 @@ class Capture:
 
     engines: frozenset[Engine]
     name: str
-    row: int
-    fullgraph: bool = False
     inputs: int = 0
     made: frozenset[str] = frozenset()
 
@@ -73,13 +71,13 @@ def _captures(module: Module) -> list[Capture]:
                 count = _inputs(example, examples) if engines & {Engine.TRACE, Engine.EXPORT} else 0
                 name = _plain_name(target)
                 makers = frozenset(made.get(name, ()))
-                found.append(Capture(engines, name, node.lineno, _is_full(node), count, makers))
+                found.append(Capture(engines, name, count, makers))
         elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             for decorator in node.decorator_list:
                 called = decorator.func if isinstance(decorator, ast.Call) else decorator
                 engines = CAPTURES.get(dotted_ast(called, module))
                 if engines:
-                    found.append(Capture(engines, node.name, node.lineno, _is_full(decorator)))
+                    found.append(Capture(engines, node.name))
     return found
 
 
@@ -95,12 +93,6 @@ def _makers(syntax: ast.Module) -> dict[str, set[str]]:
                 if isinstance(target, ast.Name):
                     made.setdefault(target.id, set()).add(_plain_name(maker))
     return made
-
-
-def _is_full(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and any(
-        k.arg == "fullgraph" and isinstance(k.value, ast.Constant) and k.value.value is True for k in node.keywords
-    )
 
 
 def _inputs(example: ast.expr | None, named: Mapping[str, ast.FunctionDef | ast.expr]) -> int:
@@ -120,14 +112,7 @@ def _inputs(example: ast.expr | None, named: Mapping[str, ast.FunctionDef | ast.
 
 def dotted_ast(node: ast.expr, module: Module) -> str:
     """The absolute dotted name of an attribute chain; empty for other expressions."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return ""
-    head = module.symbols.imported(node.id) or node.id
-    return ".".join([head, *reversed(parts)])
+    return dotted(node, module.symbols.imported)
 
 
 def _plain_name(node: ast.expr | None) -> str:

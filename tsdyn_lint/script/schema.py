@@ -59,14 +59,6 @@ class Schema:
     variadic: bool = False
 
 
-@dataclass(frozen=True)
-class Given:
-    """An argument at a call: its type, and for a keyword its name."""
-
-    type: t.Type
-    name: str | None = None
-
-
 class _Reader:
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
