@@ -99,3 +99,8 @@ def test_rule_test_runs_a_users_page(project: Project) -> None:
 def test_engines_are_in_their_order() -> None:
     for rule in RULEBOOK:
         assert list(rule.engines) == [engine for engine in Engine if engine in rule.engines]
+
+
+def test_a_match_table_alone_is_that_of_the_whole_page() -> None:
+    unread = load_rules()
+    assert {rule.code: unread.match_of(rule.code) for rule in RULEBOOK} == {rule.code: rule.match for rule in RULEBOOK}

@@ -69,22 +69,28 @@ class _Condition:
 
 @dataclass(frozen=True)
 class _Table:
-    """A `[match]` table made ready."""
+    """A rule's `[match]` table made ready."""
 
+    code: str
+    rulebook: RuleBook
     kinds: frozenset[str]
     conditions: tuple[_Condition, ...]
 
-    def verdict(self, event: Event, rule: Rule) -> Verdict | None:
+    def verdict(self, event: Event) -> Verdict | None:
         if all(c.holds(event) for c in self.conditions):
-            return Verdict(frozenset(rule.engines))
+            return Verdict(frozenset(self.rulebook[self.code].engines))
         return None
+
+
+_Decide = Callable[[Event], "Verdict | None"]
 
 
 @dataclass(frozen=True)
 class Matcher:
-    """All rules of a run, by the kind of event they look at."""
+    """The codes of all rules of a run, by the kind of event they look at. A page is read when its rule finds."""
 
-    rules: Mapping[str, list[tuple[Rule, Callable[[Event, Rule], Verdict | None]]]]
+    rulebook: RuleBook
+    rules: Mapping[str, list[tuple[str, _Decide]]]
     targets: _Names
     _known: dict[str, bool] = field(default_factory=dict)
 
@@ -139,11 +145,14 @@ class Matcher:
             if not event.judged:
                 continue
             named = False
-            for rule, decide in self.rules.get(event.kind, ()):
-                if not rule.holds_for(version) or named and _is_fallback(rule):
+            for code, decide in self.rules.get(event.kind, ()):
+                if named and _is_fallback(code):
                     continue
-                verdict = decide(event, rule)
+                verdict = decide(event)
                 if verdict is None:
+                    continue
+                rule = self.rulebook[code]
+                if not rule.holds_for(version):
                     continue
                 named = True
                 hit = verdict.engines & event.engines
@@ -201,36 +210,36 @@ def _mended(event: Event, data: TorchData) -> frozenset[Engine]:
 
 def matcher(rulebook: RuleBook) -> Matcher:
     """The rule book made ready for matching."""
-    rules: dict[str, list[tuple[Rule, Callable[[Event, Rule], Verdict | None]]]] = {}
+    rules: dict[str, list[tuple[str, _Decide]]] = {}
     targets: list[str] = []
-    for rule in rulebook:
-        if rule.match is not None:
-            table = _table(rule.match)
-            targets += _as_list(rule.match.get("target", ()))
-            for kind in table.kinds:
-                rules.setdefault(kind, []).append((rule, table.verdict))
-        elif rule.code in CHECKS:
-            check: Check = CHECKS[rule.code]
+    for code in sorted(rulebook.codes):
+        if code in CHECKS:
+            check: Check = CHECKS[code]
             targets += check.targets
             for kind in check.kinds:
-                rules.setdefault(kind, []).append((rule, check.decide))
+                rules.setdefault(kind, []).append((code, check.decide))
+        elif (match := rulebook.match_of(code)) is not None:
+            table = _table(code, rulebook, match)
+            targets += _as_list(match.get("target", ()))
+            for kind in table.kinds:
+                rules.setdefault(kind, []).append((code, table.verdict))
     for deciders in rules.values():
         deciders.sort(key=lambda pair: _is_fallback(pair[0]))
-    return Matcher(rules, _Names.of(targets))
+    return Matcher(rulebook, rules, _Names.of(targets))
 
 
-def _is_fallback(rule: Rule) -> bool:
+def _is_fallback(code: str) -> bool:
     """Whether a rule speaks only where no other one has anything to say of the event."""
-    return rule.code in CHECKS and CHECKS[rule.code].fallback
+    return code in CHECKS and CHECKS[code].fallback
 
 
-def _table(match: Mapping[str, Any]) -> _Table:
+def _table(code: str, rulebook: RuleBook, match: Mapping[str, Any]) -> _Table:
     conditions = [
         _Condition(fact, _Names.of(allowed if isinstance(allowed, list) else [allowed]))
         for fact, allowed in match.items()
         if fact != "event"
     ]
-    return _Table(frozenset(_as_list(match["event"])), tuple(conditions))
+    return _Table(code, rulebook, frozenset(_as_list(match["event"])), tuple(conditions))
 
 
 def _as_list(value: Any) -> list[str]:

@@ -140,6 +140,10 @@ class RuleBook:
     def get(self, key: str) -> Rule | None:
         return self[key] if key in self else None
 
+    def match_of(self, code: str) -> Mapping[str, Any] | None:
+        """The `[match]` table of a rule; of a page that nothing has asked for yet, no more than that is read."""
+        return self._read[code].match if code in self._read else _read_match(self._paths[code])
+
     @property
     def codes(self) -> frozenset[str]:
         return frozenset(self._paths)
@@ -225,6 +229,15 @@ def parse_rule(page: str, path: Path) -> Rule:
     except ValueError as problem:
         raise RuleError(f"{path}: {problem}") from problem
     return _rule_of(front, parts[2], path)
+
+
+def _read_match(path: Path) -> Mapping[str, Any] | None:
+    """`[match]` of a built-in page: TOML costs more than all else that is done with the pages of rules that find
+    nothing.
+    """
+    front = path.read_text(encoding="utf-8").split("+++\n", 2)[1]
+    at = front.find("\n[match]\n")
+    return toml.loads(front[at:])["match"] if at >= 0 else None
 
 
 @cache

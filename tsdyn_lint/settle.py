@@ -16,7 +16,7 @@ def settle(source: Source, raw: Sequence[Finding], settings: Settings, rulebook:
     """Findings that suppressions, selection and confidence let through, in order of place; `TSD099` always."""
     selected = settings.selected_for(source.path)
     try:
-        kept, unused = suppress(source, raw, rulebook, _judged(selected, settings, rulebook))
+        kept, unused = suppress(source, raw, rulebook, lambda: _judged(selected, settings, rulebook))
     except Exception as problem:
         kept, unused = [*raw, internal_error(source.path, problem)], []
     shown = [

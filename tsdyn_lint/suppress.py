@@ -7,7 +7,7 @@ import io
 import re
 import tokenize
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tsdyn_lint.findings import Edit, Finding, Fix, Location, Severity
@@ -46,11 +46,11 @@ class Suppression:
 
 
 def suppress(
-    source: Source, findings: Sequence[Finding], rulebook: RuleBook, judged: frozenset[str]
+    source: Source, findings: Sequence[Finding], rulebook: RuleBook, judged: Callable[[], frozenset[str]]
 ) -> tuple[list[Finding], list[Finding]]:
     """What is left of one file's findings, and a `TSD001` for each comment that silenced nothing.
 
-    Rows are those of `source.text`. Only codes in `judged`, those of rules that ran, can be called unused.
+    Rows are those of `source.text`. Only codes in `judged()`, those of rules that ran, can be called unused.
     """
     if not _MARKED.search(source.data) and not (findings and b"noqa" in source.data.lower()):
         return list(findings), []
@@ -60,7 +60,8 @@ def suppress(
         silencers = [comment for comment in comments if comment.silences(finding)]
         if not silencers:
             kept.append(finding)
-    unused = [report for comment in comments if (report := _unused(comment, source, rulebook, judged))]
+    ran = judged()
+    unused = [report for comment in comments if (report := _unused(comment, source, rulebook, ran))]
     return kept, unused
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from tsdyn_lint.findings import Engine, Severity
 from tsdyn_lint.infer.events import CERTAIN, Event
-from tsdyn_lint.rulebook import Rule
 
 D, R, S, T, E = Engine.DYNAMO, Engine.RECOMPILE, Engine.SCRIPT, Engine.TRACE, Engine.EXPORT
 
@@ -35,7 +34,7 @@ class Check:
     fallback: bool = False
     """Speaks only where no other rule has anything to say of the event."""
 
-    def decide(self, event: Event, rule: Rule) -> Verdict | None:
+    def decide(self, event: Event) -> Verdict | None:
         answer = self.test(event)
         if not answer:
             return None

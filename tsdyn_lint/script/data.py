@@ -142,8 +142,8 @@ def choose(schemas: tuple[s.Schema, ...], positional: list[t.Type], keywords: di
 def load(version: tuple[int, int]) -> ScriptData:
     """The data of that torch, or of the nearest version that has any."""
     nearest = min(max(version, KNOWN[0]), KNOWN[-1])
-    base, own = (_read(v) for v in (BASE, nearest))
-    return ScriptData(base if nearest == BASE else delta.merge(base, own))
+    base = _read(BASE)
+    return ScriptData(base if nearest == BASE else delta.merge(base, _read(nearest)))
 
 
 def _read(version: tuple[int, int]) -> dict[str, Any]:
