@@ -74,3 +74,34 @@ def test_python_m_imports_nothing_from_the_folder_it_runs_in(tmp_path: Path) -> 
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
+
+
+def test_libcst_is_as_it_was_but_for_its_cost() -> None:
+    """Imported for the analysis and imported plainly, its nodes print, compare, copy and change alike."""
+    script = (
+        "import copy, pickle, sys\n"
+        "import libcst as cst\n"
+        "tree = cst.parse_module(open(sys.argv[1]).read())\n"
+        "same = [copy.deepcopy(tree), tree.deep_clone(), pickle.loads(pickle.dumps(tree))]\n"
+        "assert all(one.deep_equals(tree) and one != tree and one.code == tree.code for one in same)\n"
+        "assert len({tree, *same, tree}) == 4 and tree == tree and tree != 1\n"
+        "assert tree.with_changes(header=()).header == ()\n"
+        "try:\n    cst.Name('')\n"
+        "except cst.CSTValidationError as error:\n    print(error)\n"
+        "print(tree)\n"
+    )
+    environment = {"PYTHONPATH": str(REPOSITORY), "PATH": "/usr/bin"}
+    lean = "from dataclasses import dataclass\nfrom tsdyn_lint import leancst\nleancst.load()\n"
+    lean += "import dataclasses\nassert dataclasses.dataclass is dataclass\n"
+    plain, ours = (
+        subprocess.run(
+            [sys.executable, "-c", before + script, REPOSITORY / "tsdyn_lint/parse.py"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for before in ("", lean)
+    )
+    assert len(plain) > 100_000
+    assert plain == ours

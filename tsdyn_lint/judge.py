@@ -6,10 +6,13 @@ import gc
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from math import ceil
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
+from tsdyn_lint import leancst
 from tsdyn_lint.config import Settings
 from tsdyn_lint.findings import Confidence, Engine, Finding, Location
 from tsdyn_lint.problems import internal_error
@@ -153,8 +156,7 @@ def _judge_chunks(
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    import tsdyn_lint.pipeline  # noqa: F401  (so that forked workers have it already)
-
+    _pipeline()  # so that forked workers have it already
     can_fork = "fork" in multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("fork" if can_fork else "spawn")
     with ProcessPoolExecutor(min(jobs, len(chunks)), context, _end_with, (os.getpid(),)) as pool:
@@ -181,6 +183,12 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+def _pipeline() -> ModuleType:
+    """The analysis, imported when there is something to judge."""
+    leancst.load()
+    return import_module("tsdyn_lint.pipeline")
+
+
 _TREES: dict[Path, Tree] = {}
 """In a worker, what its chunks have in common."""
 
@@ -193,8 +201,7 @@ def _judge_chunk(
     chunk: list[Source], settings: Settings, rulebook: RuleBook, project: Whole, trees: dict[Path, Tree]
 ) -> Judgement:
     """One analysis; where it fails, one for each file, so that only the file at fault goes without."""
-    from tsdyn_lint.pipeline import analyse
-
+    analyse = _pipeline().analyse
     if gc.get_count()[0] > _GARBAGE and not gc.isenabled():
         gc.collect()
         gc.freeze()  # what is left is kept for the next analyses, and need not be looked at again
