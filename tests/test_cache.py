@@ -276,16 +276,75 @@ def test_a_finding_survives_the_journey() -> None:
     assert decode(json.loads(json.dumps(encode(finding)))) == finding
 
 
-def test_an_edit_that_no_other_file_asked_about_judges_one_file(package: Project, judged: list[set[str]]) -> None:
-    check(package)
+def edited(package: Project, judged: list[set[str]], name: str, text: str) -> set[str]:
+    """Writes a file; the names of the files that the cache then has judged."""
+    package.write(name, text)
     judged.clear()
-    package.write("pkg/helper.py", HELPER + "\n\ndef unused(x):\n    return x.item()\n")
+    package.run("check", *OPTIONS)
+    found = set().union(*judged)
     check(package)
-    assert judged[0] == {"helper.py"}
-    judged.clear()
-    package.write("pkg/helper.py", "# a comment\n" + package.read("pkg/helper.py"))
-    assert ("helper.py", "TSD301", 6) in check(package)  # found from the model, at its new place
-    assert judged[0] == {"helper.py", "model.py"}
+    return found
+
+
+def test_an_edit_that_no_entry_point_reaches_judges_nothing(package: Project, judged: list[set[str]]) -> None:
+    text = MODEL + "\n\ndef used(x):\n    return x\n"
+    package.write("pkg/model.py", text)
+    check(package)
+    text += "\n\ndef unused(x):\n    return used(x.item())\n"
+    assert edited(package, judged, "pkg/model.py", text) == set()
+    text = text.replace("import torch\n", "import torch\nimport math\n", 1).replace("x.item()", "math.ceil(x)")
+    assert edited(package, judged, "pkg/model.py", text) == set()
+    text = text.replace("return mean(x)", "return used(mean(x))")
+    assert edited(package, judged, "pkg/model.py", text) == {"model.py"}
+    text = text.replace("    return x\n", "    return x.item()\n")
+    assert edited(package, judged, "pkg/model.py", text) == {"model.py"}
+    text += "\n\nnet = torch.compile(unused)\n"
+    assert edited(package, judged, "pkg/model.py", text) == {"model.py"}
+    text = text.replace("math.ceil(x)", "math.floor(x)")
+    assert edited(package, judged, "pkg/model.py", text) == {"model.py"}
+
+
+def test_functions_of_a_file_without_classes_are_entry_points(package: Project, judged: list[set[str]]) -> None:
+    check(package)
+    assert edited(package, judged, "pkg/helper.py", HELPER + "\n\ndef more(x):\n    return x.item()\n") == {"helper.py"}
+
+
+def test_what_an_edit_moves_is_moved(package: Project, judged: list[set[str]]) -> None:
+    package.write(
+        "pkg/model.py", MODEL.replace("return mean(x)", "if x.sum() > 0:\n            return mean(x)\n        return x")
+    )
+    assert ("helper.py", "TSD301", 5) in check(package)
+    before = package.run("check", *OPTIONS).stdout
+    for name in ("pkg/helper.py", "pkg/model.py"):
+        assert edited(package, judged, name, "# a comment\n" + package.read(name)) == set()
+    after = package.run("check", *OPTIONS).stdout
+    assert after != before
+    assert after == package.run("check", "--no-cache", *OPTIONS).stdout
+
+
+def test_a_name_whose_statements_move_apart_changes(package: Project, judged: list[set[str]]) -> None:
+    text = MODEL.replace("mean(x)", "x + LIMIT") + "\n\nLIMIT = 1\n\nOTHER = 2\nLIMIT = 3\n"
+    package.write("pkg/model.py", text)
+    check(package)
+    assert edited(package, judged, "pkg/model.py", text.replace("OTHER", "# a comment\nOTHER")) == {"model.py"}
+
+
+def test_a_file_that_goes_takes_along_what_it_alone_reached(package: Project) -> None:
+    assert ("helper.py", "TSD301", 5) in check(package)
+    (package.folder / "pkg/model.py").unlink()
+    assert ("helper.py", "TSD301", 5) not in check(package)
+
+
+def test_two_classes_of_a_file_that_are_derived_from(package: Project) -> None:
+    bodies = (
+        "    def part(self, x):\n        raise NotImplementedError\n\n    def forward(self, x):\n        print(x)\n"
+    )
+    classes = "\n\n".join(f"class {name}(nn.Module):\n{bodies}\n" for name in ("First", "Second"))
+    package.write("pkg/model.py", f"from torch import nn\n\n\n{classes}")
+    check(package)
+    imported = "import torch\nfrom pkg.model import First, Second\n\n\n"
+    package.write("pkg/other.py", f"{imported}class A(First):\n    pass\n\n\nclass B(Second):\n    pass\n")
+    check(package)
 
 
 @pytest.mark.parametrize(

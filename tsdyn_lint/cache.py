@@ -14,7 +14,7 @@ from typing import Any
 from tsdyn_lint import __version__
 from tsdyn_lint.config import Settings
 from tsdyn_lint.findings import Confidence, Edit, Engine, Finding, Fix, Location, Related, Severity
-from tsdyn_lint.outline import Summary
+from tsdyn_lint.outline import EVERYTHING, Summary
 from tsdyn_lint.rulebook import rules_folder
 from tsdyn_lint.source import RACY_NS
 from tsdyn_lint.usage import Whole
@@ -47,7 +47,8 @@ class Stamp:
 
 @dataclass
 class FileRecord:
-    """What is known of one file: its state, the files that it asked for names, its bases, its findings, its names.
+    """What is known of one file: its state, the files that it asked for names, its bases, its findings, its names, and
+    those of them that its entry points hang on.
 
     `raw` are findings before suppression and selection, `shown` after, both as JSON has them (`decode` reads them).
     """
@@ -59,6 +60,7 @@ class FileRecord:
     raw: list[Any] = field(default_factory=list)
     shown: list[Any] = field(default_factory=list)
     summary: Summary = field(default_factory=dict)
+    roots: list[str] = field(default_factory=lambda: [EVERYTHING])
 
 
 def _digest(data: bytes) -> str:
@@ -94,7 +96,7 @@ class Cache:
         files = {
             path: [
                 [one.stamp.size, one.stamp.mtime, one.stamp.digest],
-                *(one.linted, one.reads, one.bases, one.raw, one.shown, one.summary),
+                *(one.linted, one.reads, one.bases, one.raw, one.shown, one.summary, one.roots),
             ]
             for path, one in record.files.items()
         }

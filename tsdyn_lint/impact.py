@@ -75,11 +75,13 @@ def difference(before: Summary | None, now: Summary | None) -> frozenset[str]:
     return ALL if changed >= ALL else changed
 
 
-def moved(before: Summary | None, now: Summary | None) -> frozenset[str]:
-    """The names that are bound on other rows than before."""
-    if not before or now is None:
-        return ALL
-    return frozenset(name for name in before if name in now and before[name][1:] != now[name][1:])
+def moved_row(before: Summary, now: Summary, row: int, changed: frozenset[str]) -> int | None:
+    """Where a row is now whose names, as `names_at` gives them, only moved; None where they changed or fell apart."""
+    names = names_at(before, row)
+    if changed >= ALL or names >= ALL or not names.isdisjoint(changed):
+        return None
+    shifts = {int(now[name][1]) - int(before[name][1]) for name in names}
+    return row + shifts.pop() if len(shifts) == 1 else None
 
 
 def names_at(summary: Summary | None, row: int) -> frozenset[str]:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
 from tsdyn_lint.cache import Cache, FileRecord, Record, decode, encode, key_of, places, stamp
 from tsdyn_lint.config import Settings
-from tsdyn_lint.findings import Finding
-from tsdyn_lint.impact import ALL, Impact, difference, moved, names_at
+from tsdyn_lint.findings import Finding, Location, Related
+from tsdyn_lint.impact import ALL, Impact, difference, moved_row, names_at
 from tsdyn_lint.judge import Judgement, judge, merge
-from tsdyn_lint.outline import Statement, Summary, outline, summary_of
+from tsdyn_lint.outline import EVERYTHING, Statement, Summary, classes_of, outline, summary_of
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.settle import settle
 from tsdyn_lint.source import Library
-from tsdyn_lint.usage import Whole, classes_in
+from tsdyn_lint.usage import Whole, classes_in, says_of_others
 
 _ENOUGH = 0.5
 """Where more than this share of the files is to be judged again, all are: they share what they read."""
@@ -45,11 +45,11 @@ class Lint:
             return self.all()
         changed = {path for path, known in record.files.items() if not known.stamp.still_holds(path)}
         linted = {path for path, known in record.files.items() if known.linted}
-        if not changed and linted == set(names) and not any(self._other_heirs(record, {})):
+        if not changed and linted == set(names) and not self._other_heirs(record, {}):
             return [decode(row) for name in names for row in record.files[name].shown], None
         differing = changed | (linted ^ set(names))
         edit = _Edit(record, self.library, differing)
-        affected = edit.also(dict(self._other_heirs(record, edit.differing)))
+        affected = edit.also(self._other_heirs(record, edit.differing))
         if len(affected & set(names)) > _ENOUGH * len(names):
             return self.all()
         return self._judge([name for name in names if name in affected], record, edit)
@@ -57,6 +57,7 @@ class Lint:
     def _judge(self, names: list[str], record: Record, edit: _Edit) -> tuple[list[Finding], Record]:
         """Judges the named files and takes the rest from the record, until no finding of the rest is in doubt."""
         wanted = [str(path) for path in self.paths]
+        gone = record.files.keys() - wanted
         while True:
             sources = [self.library[name] for name in names]
             result = judge(sources, self.settings, self.rulebook, self.jobs, frozenset(wanted), self.project)
@@ -65,16 +66,17 @@ class Lint:
                 new[finding.filename].append(finding)
             old: dict[str, list[Finding]] = {}
             doubted: dict[str, frozenset[str]] = {}
-            again = _From(names)
+            again = _From([*names, *gone])
             touched = [path for path in wanted if path in new or edit.touches(record.files.get(path), again)]
             for path in touched:
                 found = set(map(_verdict, new[path]))
                 for finding in map(decode, record.files[path].raw if path in record.files else ()):
-                    if not edit.stands(finding):
+                    moved = edit.moved(finding)
+                    if moved is None:
                         continue  # who reaches that place is judged
                     if edit.explained(finding) and not again.reached(finding.entry):
-                        old.setdefault(path, []).append(finding)
-                    elif _verdict(finding) not in found:
+                        old.setdefault(path, []).append(moved)
+                    elif _verdict(moved) not in found:
                         doubted[path] = doubted.get(path, frozenset()) | edit.names_of(finding)
             more = set(edit.also(doubted)).intersection(wanted).difference(names) if doubted else set()
             if not more:
@@ -82,10 +84,10 @@ class Lint:
             names = [name for name in wanted if name in more or name in names]
         raw = {name: record.files[name].raw if name in record.files else [] for name in wanted}
         raw |= {name: list(map(encode, merge([*old.get(name, ()), *new[name]]))) for name in touched}
-        return self._recorded(raw, result, record)
+        return self._recorded(raw, result, record, edit)
 
     def _recorded(
-        self, raw: Mapping[str, list[Any]], result: Judgement, record: Record
+        self, raw: Mapping[str, list[Any]], result: Judgement, record: Record, edit: _Edit
     ) -> tuple[list[Finding], Record]:
         reads = {
             str(path): {str(other): set(names) for other, names in files.items()}
@@ -94,8 +96,11 @@ class Lint:
         for name in reads.keys() & record.files.keys():  # what others asked it for before, they need not ask again
             for other, asked in record.files[name].reads.items():
                 reads[name].setdefault(other, set()).update(asked)
-        summaries = {str(path): one for path, one in result.summaries.items()}
+        summaries = edit.summaries | {str(path): one for path, one in result.summaries.items()}
         fresh = self._record(raw, reads, summaries, record, {*record.missing, *map(str, result.missing)})
+        roots = {str(path): names for path, names in result.roots.items()}
+        for name in raw:
+            fresh.files[name].roots = sorted(roots[name] if name in roots else edit.roots(name))
         heirs = {(path, name): (path, name, had_any, into) for path, name, had_any, into in record.heirs}
         for (path, name), (has_any, paths) in result.heirs.items():
             heirs[str(path), name] = (str(path), name, has_any, list(map(str, paths)))
@@ -139,16 +144,16 @@ class Lint:
                 entry.bases = _bases(source.data)
         return Record(files, sorted(missing))
 
-    def _other_heirs(
-        self, record: Record, differing: Mapping[str, frozenset[str]]
-    ) -> Iterator[tuple[str, frozenset[str]]]:
+    def _other_heirs(self, record: Record, differing: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
         """Classes that were asked for subclasses, by file, where another answer is possible by now."""
+        found: dict[str, frozenset[str]] = {}
         for path, name, had_any, looked_into in record.heirs:
             plain = name.rpartition(".")[2]
             now = list(dict.fromkeys([path, *self.project.heirs.get(plain, ())]))
             same = now[: len(looked_into)] == looked_into and (had_any or len(now) == len(looked_into))
             if not same or any(self._derives_otherwise(one, plain, record, differing) for one in looked_into):
-                yield path, frozenset({name.partition(".")[0]})
+                found[path] = found.get(path, frozenset()) | {name.partition(".")[0]}
+        return found
 
     def _derives_otherwise(self, path: str, name: str, record: Record, differing: Mapping[str, frozenset[str]]) -> bool:
         if path not in differing:
@@ -166,70 +171,113 @@ class _Edit:
         self._record, self._library = record, library
         self._now: dict[str, list[Statement] | None] = {}
         self._impact = Impact({path: known.reads for path, known in record.files.items()}, self._statements)
-        self._unsteady: dict[str, frozenset[str]] = {}
-        """The names of changed files that say something else than before, or say it on other rows."""
         self.differing: dict[str, frozenset[str]] = {}
+        """The names of changed files that say something else than before."""
+        self.summaries: dict[str, Summary] = {}
+        """What those of the changed files bind that can be told."""
         for path in changed:
             statements = self._statements(path)
             now = None if statements is None else summary_of(statements)
-            before = record.files[path].summary if path in record.files else None
-            self.differing[path] = difference(before, now)
-            self._unsteady[path] = self.differing[path] | moved(before, now)
-        shown = self._shown()
-        self._impact.spread(
-            {path: names | self._unsteady[path] & shown.get(path, ALL) for path, names in self.differing.items()}
-        )
+            self.differing[path] = difference(self._before(path), now)
+            if now is not None:
+                self.summaries[path] = now
+        lost = self._lost()
+        self._impact.spread({path: names | lost[path] for path, names in self.differing.items()})
 
     def also(self, names: Mapping[str, frozenset[str]]) -> frozenset[str]:
-        """The files reached by what changed, when these names count as changed too."""
-        return self._impact.spread(names)
+        """The files with entry points that what changed reaches, when these names count as changed too."""
+        self._impact.spread(names)
+        return frozenset(path for path in self._impact.changed if self._hits(path))
+
+    def roots(self, path: str) -> frozenset[str]:
+        """The names that the entry points of a file hang on which is not judged again."""
+        known = self._record.files.get(path)
+        if known is None or not known.linted or EVERYTHING in known.roots:
+            return ALL
+        return classes_of(self._statements(path) or ()) if path in self.differing else frozenset(known.roots)
+
+    def _hits(self, path: str) -> bool:
+        """Whether the names that changed in a file reach an entry point of it."""
+        known, changed = self._record.files.get(path), self._impact.changed[path]
+        if known is None or not known.linted or changed >= ALL:
+            return True
+        if not changed:  # all is where it was, or was moved
+            return False
+        roots = self.roots(path).union(known.roots)
+        if roots >= ALL or not roots.isdisjoint(changed):
+            return True
+        own = self.differing.get(path)
+        if not own:
+            return False
+        others = any(not one.is_plain and not one.names.isdisjoint(own) for one in self._statements(path) or ())
+        return others or says_of_others(self._library[path].text)
 
     def touches(self, known: FileRecord | None, again: _From) -> bool:
         """Whether findings of a file may be others than they were: where they lie, what they point to or came from."""
         if known is None or not known.linted:
             return True
         return any(
-            again.reached(entry) or filename in self._unsteady or any(one[0] in self._unsteady for one in related)
+            again.reached(entry) or filename in self.differing or any(one[0] in self.differing for one in related)
             for filename, entry, related in map(places, known.raw)
         )
 
-    def stands(self, finding: Finding) -> bool:
-        """Whether a finding of the record is in code that says what it said, on the same rows."""
-        return self._steady(finding.filename, finding.start.row)
+    def moved(self, finding: Finding) -> Finding | None:
+        """A finding of the record on the present rows; None where its code says something else by now."""
+        path = finding.filename
+        row = self._row(path, finding.start.row)
+        if row is None:
+            return None
+        down = row - finding.start.row
+        return replace(
+            finding,
+            start=_down(finding.start, down),
+            end=_down(finding.end, down),
+            related=tuple(map(self._moved_place, finding.related)),
+        )
 
     def explained(self, finding: Finding) -> bool:
-        """Whether that holds of the places that it points to as well."""
-        return all(self._steady(one.filename, one.start.row) for one in finding.related)
+        """Whether the places that a finding of the record points to say what they said."""
+        return all(self._row(one.filename, one.start.row) is not None for one in finding.related)
+
+    def _moved_place(self, place: Related) -> Related:
+        down = (self._row(place.filename, place.start.row) or place.start.row) - place.start.row
+        return replace(place, start=_down(place.start, down), end=_down(place.end, down))
 
     def names_of(self, finding: Finding) -> frozenset[str]:
-        known = self._record.files.get(finding.filename)
-        return names_at(known.summary if known else None, finding.start.row)
+        return names_at(self._before(finding.filename), finding.start.row)
 
-    def _steady(self, path: str, row: int) -> bool:
-        unsteady = self._unsteady.get(path)
-        if unsteady is None:
-            return True
-        names = names_at(self._record.files[path].summary if path in self._record.files else None, row)
-        return not unsteady >= ALL and not names >= ALL and unsteady.isdisjoint(names)
+    def _before(self, path: str) -> Summary | None:
+        known = self._record.files.get(path)
+        return known.summary if known else None
 
-    def _shown(self) -> dict[str, frozenset[str]]:
-        """The names of changed files that findings of the record, in whatever file, point into."""
-        found: dict[str, frozenset[str]] = dict.fromkeys(self._unsteady, frozenset())
+    def _row(self, path: str, row: int) -> int | None:
+        """Where a row of the record is now; None where it says something else."""
+        if path not in self.differing:
+            return row
+        before, now = self._before(path), self.summaries.get(path)
+        return moved_row(before, now, row, self.differing[path]) if before and now else None
+
+    def _lost(self) -> dict[str, frozenset[str]]:
+        """The names of changed files that findings of the record, in whatever file, point into and that fell apart."""
+        found: dict[str, frozenset[str]] = dict.fromkeys(self.differing, frozenset())
         for known in self._record.files.values():
             for row in known.raw:
                 filename, _, related = places(row)
                 if filename in found or any(one[0] in found for one in related):
                     for path, at in _places_of(decode(row)):
-                        if path in found:
-                            summary = self._record.files[path].summary if path in self._record.files else None
-                            found[path] |= names_at(summary, at)
-        return {path: self._unsteady[path] if names >= ALL else names for path, names in found.items()}
+                        if path in found and self._row(path, at) is None:
+                            found[path] |= names_at(self._before(path), at)
+        return found
 
     def _statements(self, path: str) -> list[Statement] | None:
         if path not in self._now:
             source = self._library.get(path)
             self._now[path] = None if source is None or source.error else outline(source.text)
         return self._now[path]
+
+
+def _down(place: Location, rows: int) -> Location:
+    return Location(place.row + rows, place.column)
 
 
 def _places_of(finding: Finding) -> Iterator[tuple[str, int]]:

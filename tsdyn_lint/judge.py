@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tsdyn_lint import leancst
 from tsdyn_lint.config import Settings
 from tsdyn_lint.findings import Confidence, Engine, Finding, Location
+from tsdyn_lint.outline import EVERYTHING
 from tsdyn_lint.problems import internal_error
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.source import Source, check_syntax
@@ -38,7 +39,7 @@ _GARBAGE = 500_000
 @dataclass(frozen=True)
 class Judgement:
     """Findings before suppressions; for each file read, the files looked up from it and the names they were asked for,
-    and what it binds; where a module was missing."""
+    and what it binds; where a module was missing; the names that the entry points of a judged file hang on."""
 
     findings: list[Finding]
     dependencies: dict[Path, dict[Path, set[str]]] = field(default_factory=dict)
@@ -46,6 +47,7 @@ class Judgement:
     summaries: dict[Path, Summary] = field(default_factory=dict)
     heirs: dict[tuple[Path, str], tuple[bool, list[Path]]] = field(default_factory=dict)
     """Classes, by file and name, that were asked for subclasses: whether there are any, and the files looked into."""
+    roots: dict[Path, frozenset[str]] = field(default_factory=dict)
 
 
 def judge(
@@ -76,13 +78,15 @@ def judge(
     findings += [finding for result in results for finding in result.findings]
     names = named or {str(source.path) for source in sources}
     whole = _joined(results)
-    return replace(whole, findings=merge(one for one in findings if one.filename in names))
+    roots = {source.path: frozenset({EVERYTHING}) for source in sources} | whole.roots
+    return replace(whole, findings=merge(one for one in findings if one.filename in names), roots=roots)
 
 
 def _joined(results: Iterable[Judgement]) -> Judgement:
     dependencies: dict[Path, dict[Path, set[str]]] = {}
     summaries: dict[Path, Summary] = {}
     heirs: dict[tuple[Path, str], tuple[bool, list[Path]]] = {}
+    roots: dict[Path, frozenset[str]] = {}
     missing: set[Path] = set()
     findings: list[Finding] = []
     for result in results:
@@ -94,7 +98,8 @@ def _joined(results: Iterable[Judgement]) -> Judgement:
                 whole.setdefault(other, set()).update(names)
         summaries.update(result.summaries)
         heirs.update(result.heirs)
-    return Judgement(findings, dependencies, frozenset(missing), summaries, heirs)
+        roots.update(result.roots)
+    return Judgement(findings, dependencies, frozenset(missing), summaries, heirs, roots)
 
 
 def plan_chunks(sources: Sequence[Source], jobs: int) -> list[list[Source]]:
@@ -208,8 +213,8 @@ def _judge_chunk(
     try:
         analysis = analyse(chunk, settings, rulebook, project, trees)
         read = {path: dict(files) for path, files in analysis.dependencies.items()}
-        summaries, heirs = dict(analysis.summaries), dict(analysis.heirs)
-        return Judgement(analysis.findings, read, analysis.missing, summaries, heirs)
+        found = dict(analysis.summaries), dict(analysis.heirs), dict(analysis.roots)
+        return Judgement(analysis.findings, read, analysis.missing, *found)
     except Exception as problem:
         if len(chunk) == 1:
             return Judgement([internal_error(chunk[0].path, problem)])

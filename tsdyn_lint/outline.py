@@ -14,6 +14,8 @@ from hashlib import blake2b
 EVERYTHING = "*"
 """Stands for all names of a file: what `from m import *` binds, what a module that is handed on may be asked for."""
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_CLASS = re.compile(r"(?:^|[:;])[ \t]*class\b", re.MULTILINE)
+_PLAIN = re.compile(r"(?:@|(?:class|def|from|import)\b)")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 Summary = dict[str, list[str | int]]
@@ -33,6 +35,15 @@ class Statement:
     def mentions(self) -> frozenset[str]:
         return frozenset(_IDENTIFIER.findall(self.text))
 
+    @property
+    def may_hold_class(self) -> bool:
+        return _CLASS.search(self.text) is not None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a definition or an import, and so can change nothing but what its names stand for."""
+        return _PLAIN.match(self.text) is not None
+
 
 def outline(text: str) -> list[Statement] | None:
     """The statements of a text; None where this Python cannot parse it."""
@@ -45,20 +56,30 @@ def outline(text: str) -> list[Statement] | None:
     return list(_statements(tree.body, _LINE.findall(text)))
 
 
-def summary(syntax: ast.Module, lines: Sequence[str]) -> Summary:
-    """What is kept of a parsed file, to tell later which of its names an edit changes."""
-    return summary_of(_statements(syntax.body, lines))
+def statements_of(syntax: ast.Module, lines: Sequence[str]) -> list[Statement]:
+    """The statements of a file that was parsed."""
+    return list(_statements(syntax.body, lines))
 
 
 def summary_of(statements: Iterable[Statement]) -> Summary:
+    """What is kept of a file, to tell later which of its names an edit changes."""
     by_name: dict[str, list[Statement]] = defaultdict(list)
     for statement in statements:
         for name in statement.names:
             by_name[name].append(statement)
-    return {
-        name: [blake2b("".join(s.text for s in own).encode(), digest_size=8).hexdigest(), own[0].first, own[-1].last]
-        for name, own in by_name.items()
-    }
+    return {name: [_digest(name, own), own[0].first, own[-1].last] for name, own in by_name.items()}
+
+
+def _digest(name: str, statements: Sequence[Statement]) -> str:
+    """What the statements that bind a name say, and how far they stand apart: a name moves as a whole, or changes."""
+    first = statements[0].first
+    parts = [f"{one.first - first if name else 0} {one.text}" for one in statements]
+    return blake2b("".join(parts).encode(), digest_size=8).hexdigest()
+
+
+def classes_of(statements: Iterable[Statement]) -> frozenset[str]:
+    """The names bound by statements that may hold classes."""
+    return frozenset(name for one in statements if one.may_hold_class for name in one.names)
 
 
 def dependents(statements: Iterable[Statement], names: frozenset[str]) -> frozenset[str]:

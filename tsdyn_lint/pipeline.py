@@ -32,7 +32,8 @@ class Analysis:
     """Findings in any file reached, unsuppressed and unfiltered; which engines were judged and why.
 
     `dependencies` maps each file that was read to the files looked up from it, with the names they were asked for;
-    `summaries` say what such files bind; `missing` are paths where a module was looked for in vain.
+    `summaries` say what such files bind; `missing` are paths where a module was looked for in vain; `roots` are the
+    names of the judged files that their entry points hang on.
     """
 
     findings: list[Finding]
@@ -43,6 +44,7 @@ class Analysis:
     summaries: Mapping[Path, Summary] = field(default_factory=dict)
     heirs: Mapping[tuple[Path, str], tuple[bool, list[Path]]] = field(default_factory=dict)
     """Classes, by file and name, that were asked for subclasses: whether there are any, and the files looked into."""
+    roots: Mapping[Path, frozenset[str]] = field(default_factory=dict)
 
 
 def analyse(
@@ -118,7 +120,7 @@ def _analyse(
     trees.update(common)
     analysis = Analysis(
         *(findings, engines, "asked for", program.dependencies(), frozenset(program.missing), program.summaries()),
-        program.heirs_of,
+        *(program.heirs_of, program.roots()),
     )
     program.release()
     return analysis

@@ -98,6 +98,11 @@ def may_capture(data: bytes) -> bool:
     return b"torch" in data and _MAYBE.search(data) is not None
 
 
+def says_of_others(text: str) -> bool:
+    """Whether a statement of a file may decide how others are judged: it captures them, or is a kernel for one."""
+    return may_capture(text.encode()) or "register_fake" in text
+
+
 def usage_of(data: bytes) -> Usage:
     """What a file says.
 

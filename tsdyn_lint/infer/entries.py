@@ -218,6 +218,7 @@ def entries(program: Program, module: Module) -> Iterator[Entry]:
                 any_function = True
                 yield Entry(method, cls, engines=asked)
     if not any_class and not any_function and not named:
+        program.loose.add(module.path)
         loose = program.root(module.path) == module.path.parent
         for function in module.functions:
             if _tensor_parameters(function):

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import libcst as cst
 
-from tsdyn_lint.outline import EVERYTHING, Summary, summary
+from tsdyn_lint.outline import EVERYTHING, Summary, classes_of, statements_of, summary_of
 from tsdyn_lint.parse import ParseFailure, Tree
 from tsdyn_lint.resolve.symbols import Assigned, Class, Function, Imported, Module, Symbol
+from tsdyn_lint.usage import says_of_others
 
 Definition = Symbol | Module | str
 """What a dotted name stands for; a plain string is a name outside of the program (`torch.nn.Linear`)."""
@@ -51,6 +52,8 @@ class Program:
         self._mro: dict[Class, tuple[Class | str, ...]] = {}
         self.linted: list[Module] = []
         """The modules whose entry points are judged."""
+        self.loose: set[Path] = set()
+        """Linted files without any capture or module class, whose functions are the entry points."""
         self._derived_from: dict[Class, bool] = {}
         self.heirs_of: dict[tuple[Path, str], tuple[bool, list[Path]]] = {}
         """Classes that were asked for subclasses: whether there are any, and the files that were looked into."""
@@ -175,10 +178,20 @@ class Program:
     def summaries(self) -> dict[Path, Summary]:
         """What the files that were read bind at their module level, as far as `ast` can tell."""
         return {
-            path: summary(module.tree.syntax, module.tree.lines)
+            path: summary_of(statements_of(module.tree.syntax, module.tree.lines))
             for path, module in self._by_path.items()
             if isinstance(module, Module) and module.tree.syntax is not None
         }
+
+    def roots(self) -> dict[Path, frozenset[str]]:
+        """The names of the linted files that their entry points hang on; all where any statement may matter."""
+        return {module.path: self._roots_of(module) for module in self.linted}
+
+    def _roots_of(self, module: Module) -> frozenset[str]:
+        tree = module.tree
+        if tree.syntax is None or module.path in self.loose or says_of_others(tree.text):
+            return frozenset({EVERYTHING})
+        return classes_of(statements_of(tree.syntax, tree.lines))
 
     def common(self) -> dict[Path, Tree]:
         """The trees of files that were read for others, or from several folders: the next files will ask for them."""
