@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from tsdyn_lint import __version__
 from tsdyn_lint.config import Settings
@@ -24,6 +24,8 @@ _MAX_RECORDS = 64
 _MAX_BYTES = 200_000_000
 _TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a cache of tsdyn-lint.\n"
 _RECORDS = (".json", ".tmp")
+_MANY = 20
+"""More texts than this are searched for no sooner than what they are searched in is read."""
 
 
 @dataclass(frozen=True)
@@ -45,26 +47,66 @@ class Stamp:
         return now.st_mtime_ns == self.mtime or stamp(path).digest == self.digest
 
 
+T = TypeVar("T")
+
+
+class Part(Generic[T]):
+    """A part of a record: its JSON is read only when it is asked for, and written as it was."""
+
+    __slots__ = ("_line", "_value")
+
+    def __init__(self, value: T | None = None, line: bytes | None = None) -> None:
+        """Of a value that JSON can hold, or of the line that holds it."""
+        self._value, self._line = value, line
+
+    @property
+    def value(self) -> T:
+        if self._value is None:
+            assert self._line is not None
+            self._value = json.loads(self._line)
+        return self._value
+
+    @property
+    def line(self) -> bytes:
+        if self._line is None:
+            self._line = _json(self._value)
+        return self._line
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or isinstance(other, Part) and self.line == other.line
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 @dataclass
 class FileRecord:
     """What is known of one file: its state, the files that it asked for names, its bases, its findings, its names, and
     those of them that its entry points hang on.
 
     `raw` are findings before suppression and selection, `shown` after, both as JSON has them (`decode` reads them).
+    What only an edit asks for is kept in parts.
     """
 
     stamp: Stamp
     linted: bool = False
-    reads: dict[str, list[str]] = field(default_factory=dict)
     bases: list[str] = field(default_factory=list)
-    raw: list[Any] = field(default_factory=list)
     shown: list[Any] = field(default_factory=list)
-    summary: Summary = field(default_factory=dict)
     roots: list[str] = field(default_factory=lambda: [EVERYTHING])
+    reads: Part[dict[str, list[str]]] = field(default_factory=lambda: Part({}))
+    raw: Part[list[Any]] = field(default_factory=lambda: Part([]))
+    summary: Part[Summary] = field(default_factory=lambda: Part({}))
+
+    @property
+    def parts(self) -> tuple[Part[Any], ...]:
+        return self.reads, self.raw, self.summary
 
 
 def _digest(data: bytes) -> str:
     return blake2b(data, digest_size=16).hexdigest()
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
 @dataclass
@@ -86,42 +128,55 @@ class Cache:
     def load(self, key: str) -> Record | None:
         """The record of that name, None where there is none that can be read."""
         try:
-            whole = self.read(key)
-            files = {path: FileRecord(Stamp(*row[0]), *row[1:]) for path, row in whole["files"].items()}
+            first, *lines = self._lines(key)
+            whole = json.loads(first)
+            parts = (Part[Any](line=line) for line in lines)
+            files = {
+                path: FileRecord(Stamp(*state), linted, bases, shown, roots, next(parts), next(parts), next(parts))
+                for path, (state, linted, bases, shown, roots) in whole["files"].items()
+            }
             return Record(files, whole["missing"], whole["heirs"])
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, StopIteration):
             return None
 
     def store(self, key: str, record: Record) -> None:
         files = {
             path: [
                 [one.stamp.size, one.stamp.mtime, one.stamp.digest],
-                *(one.linted, one.reads, one.bases, one.raw, one.shown, one.summary, one.roots),
+                *(one.linted, one.bases, one.shown, one.roots),
             ]
             for path, one in record.files.items()
         }
-        self.write(key, {"files": files, "missing": record.missing, "heirs": record.heirs})
+        whole = {"files": files, "missing": record.missing, "heirs": record.heirs}
+        self._write(key, [_json(whole), *(part.line for one in record.files.values() for part in one.parts)])
 
     def read(self, name: str) -> Any:
         """What was written under a name; None without it, or where it is damaged."""
         try:
-            with open(self.folder / f"{name}.json", encoding="utf-8") as handle:
-                digest, _, text = handle.read().partition("\n")
-            # a record that was damaged, or written by other hands, is none
-            return json.loads(text) if digest == _digest(text.encode()) else None
+            return json.loads(self._lines(name)[0])
         except (OSError, ValueError):
             return None
 
     def write(self, name: str, whole: Any) -> None:
         """Replaces what is under a name, at once; does nothing where that cannot be done."""
+        self._write(name, [_json(whole)])
+
+    def _lines(self, name: str) -> list[bytes]:
+        with open(self.folder / f"{name}.json", "rb") as handle:
+            digest, _, data = handle.read().partition(b"\n")
+        if digest.decode() != _digest(data):  # a record that was damaged, or written by other hands, is none
+            raise ValueError
+        return data.split(b"\n")
+
+    def _write(self, name: str, lines: Iterable[bytes]) -> None:
         import tempfile
 
-        text = json.dumps(whole, separators=(",", ":"))
+        data = b"\n".join(lines)
         try:
             self._make_folder()
             descriptor, temporary = tempfile.mkstemp(dir=self.folder, suffix=".tmp")
-            with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-                handle.write(f"{_digest(text.encode())}\n{text}")
+            with os.fdopen(descriptor, "wb") as handle:
+                handle.write(f"{_digest(data)}\n".encode() + data)
             os.replace(temporary, self.folder / f"{name}.json")
             self._prune()
         except OSError:
@@ -251,6 +306,17 @@ def decode(row: list[Any]) -> Finding:
         noqa_row=noqa_row,
         scope=scope,
     )
+
+
+class Mentions:
+    """Which findings, as their JSON, can say one of some texts: to search is quicker than to read."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = [json.dumps(text)[1:-1].encode() for text in texts]
+
+    def may_be_in(self, part: Part[Any]) -> bool:
+        line = part.line
+        return len(self._texts) > _MANY or any(text in line for text in self._texts)
 
 
 def places(row: list[Any]) -> tuple[str, str | None, list[Any]]:

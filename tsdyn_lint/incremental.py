@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
-from tsdyn_lint.cache import Cache, FileRecord, Record, decode, encode, key_of, places, stamp
+from tsdyn_lint.cache import Cache, FileRecord, Mentions, Part, Record, decode, encode, key_of, places, stamp
 from tsdyn_lint.config import Settings
 from tsdyn_lint.findings import Finding, Location, Related
 from tsdyn_lint.impact import ALL, Impact, difference, moved_row, names_at
@@ -70,7 +70,7 @@ class Lint:
             touched = [path for path in wanted if path in new or edit.touches(record.files.get(path), again)]
             for path in touched:
                 found = set(map(_verdict, new[path]))
-                for finding in map(decode, record.files[path].raw if path in record.files else ()):
+                for finding in map(decode, record.files[path].raw.value if path in record.files else ()):
                     moved = edit.moved(finding)
                     if moved is None:
                         continue  # who reaches that place is judged
@@ -82,19 +82,21 @@ class Lint:
             if not more:
                 break
             names = [name for name in wanted if name in more or name in names]
-        raw = {name: record.files[name].raw if name in record.files else [] for name in wanted}
-        raw |= {name: list(map(encode, merge([*old.get(name, ()), *new[name]]))) for name in touched}
+        # of two that are as sure, that of the first file counts, as where all are judged
+        both = {name: sorted([*old.get(name, ()), *new[name]], key=lambda one: one.entry or "") for name in touched}
+        fresh = {name: Part(list(map(encode, merge(found)))) for name, found in both.items()}
+        raw = {name: fresh.get(name) or record.files[name].raw for name in wanted}
         return self._recorded(raw, result, record, edit)
 
     def _recorded(
-        self, raw: Mapping[str, list[Any]], result: Judgement, record: Record, edit: _Edit
+        self, raw: Mapping[str, Part[list[Any]]], result: Judgement, record: Record, edit: _Edit
     ) -> tuple[list[Finding], Record]:
         reads = {
             str(path): {str(other): set(names) for other, names in files.items()}
             for path, files in result.dependencies.items()
         }
         for name in reads.keys() & record.files.keys():  # what others asked it for before, they need not ask again
-            for other, asked in record.files[name].reads.items():
+            for other, asked in record.files[name].reads.value.items():
                 reads[name].setdefault(other, set()).update(asked)
         summaries = edit.summaries | {str(path): one for path, one in result.summaries.items()}
         fresh = self._record(raw, reads, summaries, record, {*record.missing, *map(str, result.missing)})
@@ -109,7 +111,7 @@ class Lint:
 
     def _record(
         self,
-        raw: Mapping[str, list[Any]],
+        raw: Mapping[str, Part[list[Any]]],
         reads: Mapping[str, Mapping[str, Iterable[str]]],
         summaries: Mapping[str, Summary],
         old: Record,
@@ -126,11 +128,14 @@ class Lint:
             state = known.stamp if known and path not in reads and holds else stamp(path)
             files[path] = entry = FileRecord(state, path in raw)
             if path in reads:
-                entry.reads = {other: sorted(asked) for other, asked in sorted(reads[path].items())}
+                entry.reads = Part({other: sorted(asked) for other, asked in sorted(reads[path].items())})
             elif known:
                 entry.reads = known.reads
-            entry.summary = summaries.get(path) or (known.summary if known and holds else {})
-            todo += entry.reads
+            if path in summaries:
+                entry.summary = Part(summaries[path])
+            elif known and holds:
+                entry.summary = known.summary
+            todo += entry.reads.value
             if path not in raw:
                 continue
             entry.raw = raw[path]
@@ -139,7 +144,7 @@ class Lint:
             else:
                 source = self.library[path]
                 entry.shown = list(
-                    map(encode, settle(source, list(map(decode, raw[path])), self.settings, self.rulebook))
+                    map(encode, settle(source, list(map(decode, raw[path].value)), self.settings, self.rulebook))
                 )
                 entry.bases = _bases(source.data)
         return Record(files, sorted(missing))
@@ -170,7 +175,8 @@ class _Edit:
     def __init__(self, record: Record, library: Library, changed: set[str]) -> None:
         self._record, self._library = record, library
         self._now: dict[str, list[Statement] | None] = {}
-        self._impact = Impact({path: known.reads for path, known in record.files.items()}, self._statements)
+        self._impact = Impact({path: known.reads.value for path, known in record.files.items()}, self._statements)
+        self._changed = Mentions(changed)
         self.differing: dict[str, frozenset[str]] = {}
         """The names of changed files that say something else than before."""
         self.summaries: dict[str, Summary] = {}
@@ -216,9 +222,11 @@ class _Edit:
         """Whether findings of a file may be others than they were: where they lie, what they point to or came from."""
         if known is None or not known.linted:
             return True
+        if not self._changed.may_be_in(known.raw) and not again.names.may_be_in(known.raw):
+            return False
         return any(
             again.reached(entry) or filename in self.differing or any(one[0] in self.differing for one in related)
-            for filename, entry, related in map(places, known.raw)
+            for filename, entry, related in map(places, known.raw.value)
         )
 
     def moved(self, finding: Finding) -> Finding | None:
@@ -248,7 +256,7 @@ class _Edit:
 
     def _before(self, path: str) -> Summary | None:
         known = self._record.files.get(path)
-        return known.summary if known else None
+        return known.summary.value if known else None
 
     def _row(self, path: str, row: int) -> int | None:
         """Where a row of the record is now; None where it says something else."""
@@ -261,7 +269,7 @@ class _Edit:
         """The names of changed files that findings of the record, in whatever file, point into and that fell apart."""
         found: dict[str, frozenset[str]] = dict.fromkeys(self.differing, frozenset())
         for known in self._record.files.values():
-            for row in known.raw:
+            for row in known.raw.value if self._changed.may_be_in(known.raw) else ():
                 filename, _, related = places(row)
                 if filename in found or any(one[0] in found for one in related):
                     for path, at in _places_of(decode(row)):
@@ -312,6 +320,7 @@ class _From:
             parts = parts[:-1] if parts[-1] == "__init__" else parts
             self._modules[parts[-1]].add(parts)
         self._known: dict[str | None, bool] = {None: False}
+        self.names = Mentions(self._modules)
 
     def reached(self, entry: str | None) -> bool:
         if entry not in self._known:
