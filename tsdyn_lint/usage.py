@@ -36,6 +36,10 @@ _MAYBE = re.compile(
     rb"|\bimport\s+torch(?:\s*\.\s*(?:jit|export|_dynamo))?\s+as\b" % _DOTTED
 )
 
+_LAST_NAMES = frozenset(name.rpartition(".")[2] for name in CAPTURES)
+_NAMED = {"Name": "id", "Attribute": "attr", "alias": "name"}
+"""Where nodes hold a name that may be one of those."""
+
 Names = Callable[[str], "str | None"]
 """What a local name of a file stands for, None if it is no import."""
 
@@ -98,9 +102,31 @@ def may_capture(data: bytes) -> bool:
     return b"torch" in data and _MAYBE.search(data) is not None
 
 
-def says_of_others(text: str) -> bool:
+def says_of_others(text: str, syntax: ast.Module | None = None) -> bool:
     """Whether a statement of a file may decide how others are judged: it captures them, or is a kernel for one."""
-    return may_capture(text.encode()) or "register_fake" in text
+    if "register_fake" in text:
+        return True
+    if not may_capture(text.encode()):
+        return False
+    import ast
+
+    tree = syntax or _parsed(text)
+    return tree is None or any(
+        getattr(node, _NAMED.get(type(node).__name__, ""), "").rpartition(".")[2] in _LAST_NAMES
+        for node in ast.walk(tree)
+    )
+
+
+def _parsed(code: str | bytes) -> ast.Module | None:
+    import ast
+    import warnings
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def usage_of(data: bytes) -> Usage:
@@ -116,13 +142,9 @@ def usage_of(data: bytes) -> Usage:
     if not captures and not sets:
         return Usage(bases=bases)
     import ast
-    import warnings
 
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(data)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = _parsed(data)
+    if tree is None:
         return Usage(bases=bases)
     nodes = list(ast.walk(tree))
     names = dict(_imported(nodes)).get

@@ -189,7 +189,7 @@ class Program:
 
     def _roots_of(self, module: Module) -> frozenset[str]:
         tree = module.tree
-        if tree.syntax is None or module.path in self.loose or says_of_others(tree.text):
+        if tree.syntax is None or module.path in self.loose or says_of_others(tree.text, tree.syntax):
             return frozenset({EVERYTHING})
         return classes_of(statements_of(tree.syntax, tree.lines))
 
