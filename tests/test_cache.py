@@ -167,6 +167,21 @@ def test_same_size_and_time_but_other_bytes(package: Project) -> None:
     assert ("helper.py", "TSD301", 5) not in check(package)
 
 
+def test_an_edit_while_files_are_judged(package: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    import tsdyn_lint.pipeline as pipeline
+
+    real = pipeline.analyse
+
+    def slow(*given: object) -> object:
+        package.write("pkg/helper.py", HELPER.replace("print(x)", "x = x * 2"))
+        return real(*given)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as during:
+        during.setattr(pipeline, "analyse", slow)
+        package.run("check", *OPTIONS)
+    assert check(package) == []
+
+
 def test_many_edits_in_a_row(package: Project) -> None:
     """Whatever is edited in whatever order, the cache says what a fresh run says."""
     dice = random.Random(4)

@@ -238,7 +238,12 @@ def stamp(path: str) -> Stamp:
     except OSError:
         return Stamp(-1, -1, "")
     young = time.time_ns() - state.st_mtime_ns < RACY_NS
-    return Stamp(len(data), -1 if young else state.st_mtime_ns, _digest(data))
+    return stamp_of(data, -1 if young else state.st_mtime_ns)
+
+
+def stamp_of(data: bytes, mtime: int = -1) -> Stamp:
+    """The state of a file that holds these bytes."""
+    return Stamp(len(data), mtime, _digest(data))
 
 
 def key_of(settings: Settings, asked: Iterable[str], project: Whole) -> str:

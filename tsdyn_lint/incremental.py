@@ -8,7 +8,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
-from tsdyn_lint.cache import Cache, FileRecord, Mentions, Part, Record, decode, encode, key_of, places, stamp
+from tsdyn_lint.cache import (
+    Cache,
+    FileRecord,
+    Mentions,
+    Part,
+    Record,
+    Stamp,
+    decode,
+    encode,
+    key_of,
+    places,
+    stamp,
+    stamp_of,
+)
 from tsdyn_lint.config import Settings
 from tsdyn_lint.findings import Finding, Location, Related
 from tsdyn_lint.impact import ALL, Impact, difference, moved_row, names_at
@@ -125,7 +138,7 @@ class Lint:
                 continue
             known = old.files.get(path)
             holds = known is not None and known.stamp.still_holds(path)
-            state = known.stamp if known and path not in reads and holds else stamp(path)
+            state = known.stamp if known and path not in reads and holds else self._stamp(path)
             files[path] = entry = FileRecord(state, path in raw)
             if path in reads:
                 entry.reads = Part({other: sorted(asked) for other, asked in sorted(reads[path].items())})
@@ -148,6 +161,14 @@ class Lint:
                 )
                 entry.bases = _bases(source.data)
         return Record(files, sorted(missing))
+
+    def _stamp(self, path: str) -> Stamp:
+        """The state of a file as it was judged; one that was edited since then is found changed by the next run."""
+        now = stamp(path)
+        if not self.library.holds(path):
+            return now
+        judged = stamp_of(self.library[path].data)
+        return now if now.digest == judged.digest else judged
 
     def _other_heirs(self, record: Record, differing: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
         """Classes that were asked for subclasses, by file, where another answer is possible by now."""
