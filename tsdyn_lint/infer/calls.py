@@ -4,7 +4,8 @@ called.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import libcst as cst
@@ -46,8 +47,26 @@ _SAME = 3
 """Walks of one function inside of each other."""
 _SAME_QUIET = 1
 """As many without events of a local function that returns nothing: deeper ones do again what the first did."""
+ANY = "*"
+"""The name of an attribute whose name is not known."""
+GUESS = "?"
+"""What a call touches whose arguments are guesses, which uses elsewhere prove or refute."""
 _DYNAMO = frozenset({Engine.DYNAMO, Engine.RECOMPILE})
 _TRACE = frozenset({Engine.TRACE})
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What a finished call gave, as sure as it was then. `changes`: how many were known when it last held.
+
+    `held`: what its key tells apart by identity, which is kept so that nothing else gets the same.
+    """
+
+    confidence: int
+    result: Value
+    touched: set[str]
+    changes: int
+    held: object
 
 
 class Calls(Recall):
@@ -55,7 +74,11 @@ class Calls(Recall):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._memo: dict[Any, tuple[int, Value]] = {}
+        self._memo: dict[Any, _Answer] = {}
+        self._changes: list[frozenset[str]] = []
+        """Names of attributes that no longer hold what finished calls found, as they became known."""
+        self._touches: dict[Class | Function, set[str]] = {}
+        """What any walk of a function or constructor without events touched: recalling one touches no less."""
         self._decorated: dict[Function, Func | None] = {}
         self._wrappers: dict[Function, bool] = {}
         """Decorators, and whether what they return calls what they are given."""
@@ -66,6 +89,23 @@ class Calls(Recall):
     def forget_calls(self) -> None:
         """Walk every function anew when it is next called."""
         self._memo.clear()
+
+    def changed(self, names: frozenset[str]) -> None:
+        """Walk the functions anew that touched attributes of these names."""
+        self._changes.append(names)
+
+    def answer(self, key: Hashable) -> _Answer | None:
+        """What an equal call gave, if it did not touch what has changed since."""
+        known = self._memo.get(key)
+        if known is None:
+            return None
+        touched = known.touched
+        for names in self._changes[known.changes :]:
+            if ANY in touched or not names.isdisjoint(touched):
+                del self._memo[key]
+                return None
+        known.changes = len(self._changes)
+        return known
 
     def call(self, node: cst.Call) -> Value:
         if type(node.func) is cst.Name and node.func.value == "super" and self.frame.env.find("super") is None:
@@ -179,9 +219,10 @@ class Calls(Recall):
             tuple(key(v) for v in args.pos), tuple((k, key(v)) for k, v in args.kw.items()),
             None if args.rest is None else key(args.rest), args.open,
         )  # fmt: skip
-        known = self._memo.get(memo_key)
-        if known is not None and known[0] >= self.frame.confidence:
-            return known[1]
+        known = self.answer(memo_key)
+        if known is not None and known.confidence >= self.frame.confidence:
+            self.touched |= known.touched
+            return known.result
         if len(self._active) >= DEPTH:
             self._relies_on = 0
             return UNKNOWN
@@ -197,6 +238,7 @@ class Calls(Recall):
         self._active.append(memo_key)
         self._deepest = max(self._deepest, len(self._active))
         self.muted += muted
+        before, self.touched = self.touched, {GUESS} if any(map(_is_guess, args.all())) else set()
         try:
             if self.muted and func.env is None and not _is_module(args.get(0)):
                 what = (function, func.bare, engines, len(args.pos), tuple(args.kw), args.open)
@@ -208,7 +250,16 @@ class Calls(Recall):
         finally:
             self.muted -= muted
             self._active.pop()
-        self._memo[memo_key] = (self.frame.confidence, result)
+            touched, self.touched = self.touched, before
+            before |= touched
+        self._memo[memo_key] = _Answer(self.frame.confidence, result, touched, len(self._changes), (args, func.env))
+        return result
+
+    def once(self, what: tuple[Any, ...], args: Args, level: int, walk: Callable[[], Value]) -> Value:
+        result = super().once(what, args, level, walk)
+        known = self._touches.setdefault(what[0], set())
+        known |= self.touched
+        self.touched |= known
         return result
 
     def returns_nothing(self, function: Function) -> bool:
@@ -401,6 +452,10 @@ class Calls(Recall):
 
     def instantiate(self, cls: Class, args: Args, node: cst.CSTNode | None) -> Value:
         raise NotImplementedError
+
+
+def _is_guess(value: Value) -> bool:
+    return any(type(option) is Tensor and option.hypothesis is not None for option in options(value))
 
 
 def _is_module(value: Value | None) -> bool:

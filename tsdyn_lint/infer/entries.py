@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from tsdyn_lint.findings import Engine
+from tsdyn_lint.infer.calls import GUESS
 from tsdyn_lint.infer.captures import captures, dotted_ast, inputs_of
 from tsdyn_lint.infer.differing import differing_attributes
 from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, LIKELY, POSSIBLE, Event, Hypothesis, Use
@@ -141,13 +142,17 @@ class Entry:
             inputs = inputs_of(module, captured)
             args = forward_arguments(walker, self.function, self_value is not None, self.confidence < CERTAIN, inputs)
             self.call(walker, self_value, args)
-            written = {write.facts["state"] for write in walker.writes if "state" in write.facts}
+            writes = [write for write in walker.writes if write.facts.get("state", None) not in (None, *walker.tracked)]
             proved = with_proved(args)
-            if proved is not args or not written <= walker.tracked.keys():
+            if proved is not args or writes:
                 # a second call finds what the first one wrote, now watching what is read of it, and knows from the
                 # start which arguments turned out to be tensors
-                walker.tracked.update({state: None for state in written if state not in walker.tracked})
-                walker.forget_calls()
+                walker.tracked.update({write.facts["state"]: None for write in writes})
+                if all(write.facts["owner"] == "self" for write in writes):
+                    names = {write.facts["name"] for write in writes} | {name for _, name in walker.filled}
+                    walker.changed(frozenset([GUESS, *names]))
+                else:
+                    walker.forget_calls()
                 for (_, name), (owner, value) in walker.filled.items():
                     owner.attrs[name] = value
                 self.call(walker, self_value, proved)

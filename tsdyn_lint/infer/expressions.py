@@ -146,6 +146,7 @@ class Expressions(Containers):
         if path:
             known = self.frame.env.vars.get(path)
             if known is not None:
+                self.touched.add(node.attr.value)
                 if self.tracked and path not in self.frame.rebuilt:
                     with self.quietly():
                         owner = self.expr(node.value)

@@ -10,6 +10,7 @@ import libcst as cst
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer import contexts
 from tsdyn_lint.infer.builtin_calls import BuiltinCalls
+from tsdyn_lint.infer.calls import ANY
 from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event, Step
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.instances import CONTAINERS, has_parameters, holds_rnn
@@ -442,6 +443,7 @@ class LibraryCalls(BuiltinCalls):
         )
         holds = any(isinstance(v, Tensor) for v in _flat([value]))
         self.emit("call", node, value, sub=dotted, target=dotted, argument=what, holds_tensor=holds)
+        self.touched.add(ANY)
         return either(_copied(v) for v in options(value))
 
     def lib_collections(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
@@ -708,6 +710,7 @@ class LibraryCalls(BuiltinCalls):
                 )
             elif name == "register_buffer" and isinstance(value, Unknown):
                 value = Tensor(None, None, "buffer", intermediate=False)
+            self.touched.add(str(first.value))
             owner.attrs[str(first.value)] = value
             return NOTHING
         if name in ("add_module", "register_buffer"):
@@ -783,6 +786,7 @@ class LibraryCalls(BuiltinCalls):
 
     def _any_child(self, owner: Instance) -> Value:
         found: list[Value] = []
+        self.touched.add(ANY)
         for value in owner.attrs.values():
             if isinstance(value, Instance) and value.is_module:
                 found.append(value)

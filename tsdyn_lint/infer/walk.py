@@ -81,6 +81,8 @@ class Core:
         """The events of `tracked` by the name of the state, whoever owns it."""
         self.elsewhere: set[cst.CSTNode] = set()
         """Places that read watched state on the other side of a branch around the place being walked."""
+        self.touched: set[str] = set()
+        """Names of attributes that the call being walked has read or set, of whatever object."""
 
     def wanted(self, dotted: str) -> bool:
         """Whether calls of that name are worth an event: a rule names it, or Dynamo is known to refuse it."""
@@ -294,7 +296,7 @@ class Core:
     def expr(self, node: cst.CSTNode) -> Value:
         raise NotImplementedError
 
-    def forget_calls(self) -> None:
+    def changed(self, names: frozenset[str]) -> None:
         raise NotImplementedError
 
     # --- frames and certainty
