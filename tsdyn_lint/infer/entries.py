@@ -188,7 +188,7 @@ class Entry:
         init = walker.program.class_member(self.cls, "__init__")
         args = constructor_arguments(walker, init, self.cls) if isinstance(init, Function) else Args()
         with walker.quietly():
-            return walker.instantiate(self.cls, args, None)
+            return walker.sharing.shared(walker.instantiate(self.cls, args, None))
 
 
 def entries(program: Program, module: Module) -> Iterator[Entry]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tsdyn_lint.infer.values import (
-    NONE,
     UNKNOWN,
     ClassRef,
     Const,
@@ -93,9 +92,9 @@ class Heap:
     def _token(self, value: Value) -> Any:
         if value is UNKNOWN:
             return None
-        leaf = _LEAVES.get(type(value))
+        leaf = LEAVES.get(type(value))
         if leaf is not None:
-            if value.src:
+            if value.src and not (len(value.src) == 1 and next(iter(value.src)).kind == "data-size"):
                 raise Opaque
             return leaf(value)
         number = self._numbers.get(id(value))
@@ -150,14 +149,14 @@ class Heap:
         raise Opaque
 
 
-_LEAVES: dict[type, Callable[[Any], tuple[Any, ...]]] = {
-    Const: lambda v: (Const, type(v.value), v.value, v.soft),
-    Scalar: lambda v: (Scalar, v.type, v.origin),
-    Unknown: lambda v: (Unknown, NONE, v.given),
-    Outside: lambda v: (Outside, v.dotted),
-    ClassRef: lambda v: (ClassRef, v.cls),
-    ModuleRef: lambda v: (ModuleRef, v.module),
-    Flag: lambda v: (Flag, v.may, v.sure),
+LEAVES: dict[type, Callable[[Any], tuple[Any, ...]]] = {
+    Const: lambda v: (Const, type(v.value), v.value, v.soft, v.src),
+    Scalar: lambda v: (Scalar, v.type, v.origin, v.src),
+    Unknown: lambda v: (Unknown, v.src, v.given),
+    Outside: lambda v: (Outside, v.dotted, v.src),
+    ClassRef: lambda v: (ClassRef, v.cls, v.src),
+    ModuleRef: lambda v: (ModuleRef, v.module, v.src),
+    Flag: lambda v: (Flag, v.may, v.sure, v.src),
 }
 
 
@@ -166,13 +165,13 @@ def recall(summary: Summary, objects: Sequence[Any]) -> tuple[Value, list[Instan
     made = [section[0].__new__(section[0]) for section in summary.made]
     everything = [*objects, *made]
     for value, section in zip(made, summary.made, strict=True):
-        _fill(value, section, everything)
+        fill(value, section, everything)
     for number, section in summary.changed:
-        _fill(everything[number], section, everything)
+        fill(everything[number], section, everything)
     return _value(summary.result, everything), everything
 
 
-def _value(token: Any, objects: Sequence[Any]) -> Value:
+def _value(token: Any, objects: Sequence[Any] | dict[int, Any]) -> Value:
     if token is None:
         return UNKNOWN
     if type(token) is int:
@@ -180,7 +179,7 @@ def _value(token: Any, objects: Sequence[Any]) -> Value:
         return found
     kind = token[0]
     if kind is Const:
-        return Const(token[2], token[3])
+        return Const(*token[2:])
     if kind is None:
         shared: Value = token[1]
         return shared
@@ -188,7 +187,8 @@ def _value(token: Any, objects: Sequence[Any]) -> Value:
     return made
 
 
-def _fill(value: Any, section: Section, objects: Sequence[Any]) -> None:
+def fill(value: Any, section: Section, objects: Sequence[Any] | dict[int, Any]) -> None:
+    """Gives an object the content of a section."""
     kind = section[0]
 
     def values(tokens: Iterable[Any]) -> list[Value]:

@@ -13,6 +13,7 @@ from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.recall import Args, instance_key
 from tsdyn_lint.infer.refine import is_soft_none
+from tsdyn_lint.infer.sharing import Sharing
 from tsdyn_lint.infer.values import (
     BOOL,
     FLOAT,
@@ -94,6 +95,7 @@ class Instances(Calls):
         super().__init__(*args, **kwargs)
         self._annotations: dict[tuple[int, int], Value] = {}
         self._building: set[int] = set()
+        self.sharing = Sharing(self._shared)
 
     def start_afresh(self) -> None:
         super().start_afresh()
@@ -142,7 +144,8 @@ class Instances(Calls):
             instance = made
         else:
             construct()
-        if is_module:
+        if is_module and not self.muted:
+            instance = self._instances[memo] = self.sharing.shared(instance)
             self.constructed_here(instance, cls, node)
         return instance
 

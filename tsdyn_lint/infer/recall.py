@@ -69,6 +69,7 @@ class Recall(Statements):
         self.steps = self.muted = self._deepest = 0
         self._relies_on = DEPTH
         self._active.clear()
+        self._instances.clear()
 
     def once(self, what: tuple[Any, ...], args: Args, level: int, walk: Callable[[], Value]) -> Value:
         """The result of a walk without events. `level`: the number of calls in progress that have no part in it."""
