@@ -429,10 +429,11 @@ class Statements(Expressions):
         before = dict(frame.env.vars)
         data = self.tensor(value) is not None
         doubt = None if known is not None or data else LIKELY
-        ends: list[dict[str, Value]] = []
+        left: dict[bool, dict[str, Value]] = {}
         alive: dict[bool, bool] = {}
         sides, elsewhere = frame.sides, self.elsewhere
-        for side, walk in ((True, then), (False, other)):
+        both = ((True, then), (False, other))
+        for side, walk in reversed(both) if known is False else both:  # the likelier first: its calls serve the other
             frame.env.vars = dict(before)
             read = self.all_reads() if self.tracked else set()
             confidence = POSSIBLE if known is not None and side != known else doubt
@@ -441,14 +442,14 @@ class Statements(Expressions):
             with self.under(confidence, weak=True):
                 self.refine(test, side)
                 alive[side] = walk()
-            if alive[side]:
-                ends.append(frame.env.vars)
+            left[side] = frame.env.vars
             if self.tracked:
                 self.elsewhere = elsewhere | self.all_reads() - read
         frame.sides, frame.asked, self.elsewhere = sides, asked, elsewhere
         if known is not None and all(alive.values()):
-            taken, other_end = ends if known else reversed(ends)
-            ends = [_as_given(taken, other_end, before)]  # the side that the default takes decides what follows
+            ends = [_as_given(left[known], left[not known], before)]  # the side of the default decides what follows
+        else:
+            ends = [left[side] for side in (True, False) if alive[side]]
         frame.env.vars = joined(ends) or before
         return any(alive.values())
 
