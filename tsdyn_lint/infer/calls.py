@@ -13,7 +13,7 @@ import libcst as cst
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer import contexts
 from tsdyn_lint.infer.defaults import given
-from tsdyn_lint.infer.events import LIKELY, POSSIBLE, Hypothesis, Step
+from tsdyn_lint.infer.events import LIKELY, POSSIBLE, Event, Hypothesis, Step
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.recall import DEPTH, Args, Recall
 from tsdyn_lint.infer.values import (
@@ -57,7 +57,7 @@ _TRACE = frozenset({Engine.TRACE})
 
 @dataclass(slots=True)
 class _Answer:
-    """What a finished call gave, as sure as it was then. `changes`: how many were known when it last held.
+    """What a finished call gave and told, as sure as it was then. `changes`: how many were known when it last held.
 
     `held`: what its key tells apart by identity, which is kept so that nothing else gets the same.
     """
@@ -65,6 +65,7 @@ class _Answer:
     confidence: int
     result: Value
     touched: set[str]
+    told: set[Event]
     changes: int
     held: object
 
@@ -222,6 +223,10 @@ class Calls(Recall):
         known = self.answer(memo_key)
         if known is not None and known.confidence >= self.frame.confidence:
             self.touched |= known.touched
+            self.told |= known.told
+            if self.frame.repeated:
+                for event in known.told:
+                    event.repeated = True
             return known.result
         if len(self._active) >= DEPTH:
             self._relies_on = 0
@@ -238,7 +243,8 @@ class Calls(Recall):
         self._active.append(memo_key)
         self._deepest = max(self._deepest, len(self._active))
         self.muted += muted
-        before, self.touched = self.touched, {GUESS} if any(map(_is_guess, args.all())) else set()
+        before = self.touched, self.told
+        self.touched, self.told = {GUESS} if any(map(_is_guess, args.all())) else set(), set()
         try:
             if self.muted and func.env is None and not _is_module(args.get(0)):
                 what = (function, func.bare, engines, len(args.pos), tuple(args.kw), args.open)
@@ -250,9 +256,12 @@ class Calls(Recall):
         finally:
             self.muted -= muted
             self._active.pop()
-            touched, self.touched = self.touched, before
-            before |= touched
-        self._memo[memo_key] = _Answer(self.frame.confidence, result, touched, len(self._changes), (args, func.env))
+            touched, told = self.touched, self.told
+            self.touched, self.told = before
+            self.touched |= touched
+            self.told |= told
+        held = args, func.env
+        self._memo[memo_key] = _Answer(self.frame.confidence, result, touched, told, len(self._changes), held)
         return result
 
     def once(self, what: tuple[Any, ...], args: Args, level: int, walk: Callable[[], Value]) -> Value:

@@ -1,17 +1,19 @@
 """Objects of equal content are one object for all entry points, so that a call of it is walked for one of them only.
 
 Each entry point has its object built anew, mostly of parts that the entry points before it have as well. A part gives
-way to an earlier one where both looked alike when they were new, with everything that they hold. At most one part of an object gives way to it: two parts stay two, and what is written to one is not
-seen in the other.
+way to an earlier one where both looked alike when they were new, with everything that they hold. At most one part of an
+object gives way to it: two parts stay two, and what is written to one is not seen in the other.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from tsdyn_lint.infer.heap import LEAVES, Heap, Opaque, Section, fill
 from tsdyn_lint.infer.values import UNKNOWN, Either, Instance, Mapping, Seq, Value
+
+_V = TypeVar("_V", bound=Value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +45,10 @@ class Sharing(Heap):
         self._holds: list[Any] | None = None
         """Collects what an object holds whose shape is being taken."""
 
-    def shared(self, root: Any) -> Any:
+    def shared(self, root: _V) -> _V:
         """An object of the same content whose parts, and itself where possible, are those of earlier roots."""
         new: list[_Part] = []
-        todo = [root]
+        todo: list[Any] = [root]
         while todo:
             value = todo.pop()
             if id(value) not in self._places and not self._stays(value):
@@ -65,7 +67,7 @@ class Sharing(Heap):
             settled = _Part(part.value, part.shape, holds, _content(part.value))
             self._parts[id(part.value)] = settled
             self._alike.setdefault(part.shape, []).append(settled)
-        found = self._places[id(root)]
+        found: _V = self._places[id(root)]
         self._places.clear()
         self._given.clear()
         return found
@@ -90,7 +92,7 @@ class Sharing(Heap):
             self._holds = None
 
     def _token(self, value: Value) -> Any:
-        if value is UNKNOWN or type(value) in LEAVES or id(value) in self._shared:
+        if value is UNKNOWN or type(value) in LEAVES or id(value) in self._shared and not _has_class(value):
             return super()._token(value)
         if self._holds is None:
             return id(value)

@@ -83,6 +83,8 @@ class Core:
         """Places that read watched state on the other side of a branch around the place being walked."""
         self.touched: set[str] = set()
         """Names of attributes that the call being walked has read or set, of whatever object."""
+        self.told: set[Event] = set()
+        """The events of the call being walked."""
 
     def wanted(self, dotted: str) -> bool:
         """Whether calls of that name are worth an event: a rule names it, or Dynamo is known to refuse it."""
@@ -130,7 +132,9 @@ class Core:
             )  # fmt: skip
             if kind == "write":
                 self.writes.append(known)
+            self.told.add(known)
             return known
+        self.told.add(known)
         if frame.engines <= _SCRIPT and not known.engines <= _SCRIPT:
             surer = False  # what TorchScript reaches says nothing of the other captures
         elif known.engines <= _SCRIPT and not frame.engines <= _SCRIPT:
