@@ -144,7 +144,10 @@ class Expressions(Containers):
     def attribute(self, node: cst.Attribute) -> Value:
         path = path_of(node)
         if path:
-            known = self.frame.env.vars.get(path)
+            env = self.frame.env
+            if env.read is not None:
+                env.read.add(path)
+            known = env.vars.get(path)
             if known is not None:
                 self.touched.add(node.attr.value)
                 if self.tracked and path not in self.frame.rebuilt:

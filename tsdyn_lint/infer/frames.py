@@ -15,7 +15,7 @@ from tsdyn_lint.resolve import Function, Module
 class Env:
     """Variables of one scope. Keys with a dot (`self.x`) hold what a test has refined an attribute to."""
 
-    __slots__ = ("globals_", "module", "outer", "refined", "vars")
+    __slots__ = ("before", "globals_", "module", "outer", "read", "refined", "vars")
 
     def __init__(self, module: Module, outer: Env | None = None, variables: dict[str, Value] | None = None) -> None:
         self.module, self.outer = module, outer
@@ -23,11 +23,18 @@ class Env:
         self.globals_: set[str] = set()
         self.refined: set[str] = set()
         """What keys with a dot have been the attributes of, so far: most names never are."""
+        self.before: dict[str, Value] = {}
+        self.read: set[str] | None = None
+        """In a loop: the keys that its body has read though an earlier round may have set them, as they are among the
+        variables `before` it, or not set yet.
+        """
 
     def find(self, name: str) -> Value | None:
         env: Env | None = self
         while env is not None:
             value = env.vars.get(name)
+            if env.read is not None and (value is None or name in env.before):
+                env.read.add(name)
             if value is not None:
                 return value
             env = env.outer

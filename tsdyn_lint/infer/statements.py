@@ -531,7 +531,9 @@ class Statements(Expressions):
         repeated, frame.repeated = frame.repeated, frame.repeated or repeats
         ends = [] if known and binders else [before]
         walks = list(binders) if len(binders) > 1 else [*binders, *binders]
-        first_keys = None
+        env = frame.env
+        outer = env.before, env.read
+        env.before, env.read = before, set()
         with self.under(None if known else LIKELY, block="loop", weak=True):
             for number, binder in enumerate(walks):
                 binder()
@@ -544,13 +546,16 @@ class Statements(Expressions):
                 if after is None:
                     break
                 if len(binders) <= 1 and number == 0:
-                    first_keys = {k: v for k, v in after.items() if before.get(k) is not v}
-                    if not first_keys:
+                    if not any(before.get(name) is not after[name] for name in env.read & after.keys()):
                         frame.env.vars = dict(after)
                         break
                     frame.env.vars = joined([before, after]) or dict(after)
                 else:
                     frame.env.vars = dict(after)
+        read = env.read
+        env.before, env.read = outer
+        if env.read is not None:
+            env.read |= read
         frame.loops.pop()
         frame.repeated = repeated
         last = joined(state.continues)
