@@ -795,8 +795,10 @@ class BuiltinCalls(Tensors):
         if read is not None:  # fetching the container to change it reads nothing
             if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
                 read.facts["nodes"].discard(node.func.value)
+                self.places = None
             elif isinstance(node, cst.Subscript):
                 read.facts["nodes"].discard(node.value)
+                self.places = None
         made = self.tensor(value)
         lasts = how == "setitem" and made is not None and made.origin in ("parameter", "buffer")
         self.emit("write", node, None, sub=owner.name, owner=owner.owner, name=owner.name, form=how, container=kind,

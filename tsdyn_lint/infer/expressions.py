@@ -64,7 +64,7 @@ class Expressions(Containers):
     """`expr` evaluates; calls are in the classes that build on this one."""
 
     def expr(self, node: cst.CSTNode) -> Value:
-        self.steps += 1  # as `tick`, of which a call costs as much as many an expression
+        self.steps += 1
         if self.steps > BUDGET:
             raise OutOfBudget
         handler = _HANDLERS.get(type(node))
@@ -73,7 +73,10 @@ class Expressions(Containers):
     # --- names and constants
 
     def name(self, node: cst.Name) -> Value:
-        value = self.variable(node.value)
+        env = self.frame.env
+        value = env.vars.get(node.value) if env.read is None else None  # most are found at once
+        if value is None or env.globals_:
+            value = self.variable(node.value)
         if (
             self.tracked
             and (id(self.frame.env.module), node.value) in self.tracked
@@ -142,9 +145,9 @@ class Expressions(Containers):
     # --- attributes
 
     def attribute(self, node: cst.Attribute) -> Value:
-        path = path_of(node)
+        env = self.frame.env
+        path = path_of(node) if env.refined or env.read is not None else ""
         if path:
-            env = self.frame.env
             if env.read is not None:
                 env.read.add(path)
             known = env.vars.get(path)
@@ -188,16 +191,17 @@ class Expressions(Containers):
 
     def get(self, owner: Value, name: str, node: cst.CSTNode) -> Value:
         """`owner.name`."""
+        # by type, the most common first: this is asked more often than anything but the values of names
+        if type(owner) is Instance:
+            return self.instance_attribute(owner, name, node)
+        if type(owner) is Outside:
+            return self.outside_attribute(owner.dotted, name)
+        if type(owner) is Tensor:
+            return self.tensor_attribute(owner, name, node)
         self.needs_value(owner, node)
         if isinstance(owner, Either):
             found = [self.get(o, name, node) for o in owner.options if not (isinstance(o, Const) and o.value is None)]
             return either(found) if found else UNKNOWN
-        if isinstance(owner, Outside):
-            return self.outside_attribute(owner.dotted, name)
-        if isinstance(owner, Tensor):
-            return self.tensor_attribute(owner, name, node)
-        if isinstance(owner, Instance):
-            return self.instance_attribute(owner, name, node)
         if isinstance(owner, ModuleRef):
             value = self.module_value(owner.module, name)
             if value is not None:

@@ -738,7 +738,11 @@ class LibraryCalls(BuiltinCalls):
             "to_empty",
         ):
             return owner
-        if name in ("parameters", "named_parameters", "zero_grad", "children", "modules") and holds_rnn(owner):
+        if (
+            name in ("parameters", "named_parameters", "zero_grad", "children", "modules")
+            and not self.muted
+            and holds_rnn(owner)
+        ):
             with self.under(block="" if name == "zero_grad" else "rnn"):
                 self.emit("rnn", node, None, target="torch.nn.RNN", cls="RNN")
         if name in ("parameters", "buffers"):

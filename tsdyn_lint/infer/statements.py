@@ -36,6 +36,7 @@ from tsdyn_lint.infer.values import (
     key,
     options,
 )
+from tsdyn_lint.infer.walk import BUDGET, OutOfBudget
 from tsdyn_lint.resolve import Function, checks_only, only_raises
 from tsdyn_lint.resolve.symbols import imported_names
 
@@ -47,7 +48,9 @@ class Statements(Expressions):
 
     def block(self, statements: Sequence[cst.CSTNode]) -> bool:
         for statement in statements:
-            self.tick()
+            self.steps += 1
+            if self.steps > BUDGET:
+                raise OutOfBudget
             handler = _HANDLERS.get(type(statement))
             if handler is not None and not handler(self, statement):
                 return False
@@ -88,9 +91,10 @@ class Statements(Expressions):
 
     def note_rebuilt(self, target: cst.CSTNode, afresh: bool) -> None:
         """Whether an attribute now holds something made in this call alone."""
-        path = path_of(target)
-        if "." not in path or type(target) is not cst.Attribute:
+        path = path_of(target) if type(target) is cst.Attribute else ""
+        if not path:
             return
+        assert isinstance(target, cst.Attribute)
         (self.frame.rebuilt.add if afresh else self.frame.rebuilt.discard)(path)
         if afresh and self.tracked:
             with self.quietly():
@@ -106,7 +110,9 @@ class Statements(Expressions):
 
     def all_reads(self) -> set[cst.CSTNode]:
         """The places that have read any watched state so far."""
-        return set().union(*map(self.reads_of, self.reads))
+        if self.places is None:
+            self.places = set().union(*map(self.reads_of, self.reads))
+        return self.places
 
     def only_updates(self, name: str, before: set[cst.CSTNode]) -> bool:
         """Reads of state in its own update (`self.k = cat(self.k, x)`) are no reads that reach an output.
@@ -117,6 +123,7 @@ class Statements(Expressions):
         for event in self.reads.get(name, ()):
             found = found or not event.facts["nodes"] <= before
             event.facts["nodes"] &= before
+            self.places = None
         return found
 
     def annotated_assign(self, node: cst.AnnAssign) -> bool:

@@ -512,6 +512,8 @@ class Tensors(Instances):
         return "random" if tensors and all(t.origin in ("random", "constant") for t in tensors) else "data"
 
     def _tensors_in(self, value: Value) -> list[Tensor]:
+        if type(value) is Tensor:
+            return [value]
         found = [v for v in options(value) if isinstance(v, Tensor)]
         for option in options(value):
             if isinstance(option, Seq):

@@ -79,6 +79,8 @@ class Core:
         """State that calls write: (owner, name) -> the event of its reads. An entry that writes is walked twice."""
         self.reads: dict[str, list[Event]] = {}
         """The events of `tracked` by the name of the state, whoever owns it."""
+        self.places: set[cst.CSTNode] | None = None
+        """The places of all `reads`, until one is added or taken back."""
         self.elsewhere: set[cst.CSTNode] = set()
         """Places that read watched state on the other side of a branch around the place being walked."""
         self.touched: set[str] = set()
@@ -156,9 +158,8 @@ class Core:
 
     def use(self, value: Value, kind: str, node: cst.CSTNode) -> None:
         """Tell the reads behind `value` that it is used in this way."""
-        src = sources(value)
-        if src and not self.muted:
-            for event in src:
+        if not self.muted:
+            for event in sources(value):
                 if event.kind != "data-size":
                     self.used(event, kind, node)
 
@@ -187,7 +188,9 @@ class Core:
                 "state-read", node, frame.piece, frame.function, frame.stack, frame.entry, {"nodes": set()}
             )
             self.reads.setdefault(name, []).append(event)
-        event.facts["nodes"].add(node)
+        if node not in event.facts["nodes"]:
+            event.facts["nodes"].add(node)
+            self.places = None
         mark = frozenset([event])
         if isinstance(value, Const):
             return Const(value.value, True, value.src | mark)
@@ -205,6 +208,7 @@ class Core:
         if type(node) is cst.Attribute:
             for event in self.reads.get(node.attr.value, ()):
                 event.facts["nodes"].discard(node)
+                self.places = None
 
     def read_kinds(self, owner: int, name: str) -> frozenset[str]:
         """How a piece of state is used by those who read it; "value" where it is more than a number."""
@@ -323,11 +327,6 @@ class Core:
         """Walk a part that is reached only sometimes, by some captures, or in a block Dynamo cannot resume in."""
         return _Under(self, confidence, engines, block, weak)
 
-    def tick(self) -> None:
-        self.steps += 1
-        if self.steps > BUDGET:
-            raise OutOfBudget
-
     # --- truth
 
     def flag(self, value: Value) -> Flag | None:
@@ -412,11 +411,11 @@ class Core:
 
     def tensor(self, value: Value) -> Tensor | None:
         """The tensor that a value is or may be."""
-        if isinstance(value, Tensor):
+        if type(value) is Tensor:
             return value
-        if isinstance(value, Either):
+        if type(value) is Either:
             for option in value.options:
-                if isinstance(option, Tensor):
+                if type(option) is Tensor:
                     return option
         return None
 
