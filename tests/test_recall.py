@@ -150,3 +150,23 @@ class Detector(nn.Module):
     ).findings
     (unique,) = [f for f in found if Engine.DYNAMO in f.engines]
     assert (unique.confidence, unique.entry) == (Confidence.LIKELY, "model.Detector.forward")
+
+
+def test_a_file_that_a_star_imports_is_read_once_for_the_names_that_it_lacks(tmp_path: Path) -> None:
+    package, layers = tmp_path / "package" / "__init__.py", tmp_path / "package" / "layers.py"
+    package.parent.mkdir()
+    package.write_text("from .layers import *\n")
+    layers.write_text("def norm(x):\n    return x\n")
+    reads: list[Path] = []
+    exports: dict[tuple[Path, str], bool] = {}
+
+    def read(path: Path) -> str:
+        reads.append(path)
+        return path.read_text()
+
+    for times in (1, 0):
+        reads.clear()
+        chunk = program.Program(read, exports=exports)
+        assert chunk.lookup(chunk.load(package), "attend") is None
+        assert reads.count(layers) == times
+    assert chunk.lookup(chunk.load(package), "norm") is not None

@@ -153,9 +153,9 @@ def _judge_chunks(
     chunks: list[list[Source]], settings: Settings, rulebook: RuleBook, project: Whole, jobs: int
 ) -> Iterator[Judgement]:
     if len(chunks) < 2 or jobs < 2:
-        trees: dict[Path, Tree] = {}
+        kept = Kept()
         for chunk in chunks:
-            yield _judge_chunk(chunk, settings, rulebook, project, trees)
+            yield _judge_chunk(chunk, settings, rulebook, project, kept)
         return
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
@@ -194,28 +194,35 @@ def _pipeline() -> ModuleType:
     return import_module("tsdyn_lint.pipeline")
 
 
-_TREES: dict[Path, Tree] = {}
-"""In a worker, what its chunks have in common."""
+@dataclass
+class Kept:
+    """What the chunks of a process have in common."""
+
+    trees: dict[Path, Tree] = field(default_factory=dict)
+    exports: dict[tuple[Path, str], bool] = field(default_factory=dict)
+    """Whether files that `*` imports may bind a name."""
+
+
+_KEPT = Kept()
+"""In a worker."""
 
 
 def _judge_here(chunk: list[Source], settings: Settings, rulebook: RuleBook, project: Whole) -> Judgement:
-    return _judge_chunk(chunk, settings, rulebook, project, _TREES)
+    return _judge_chunk(chunk, settings, rulebook, project, _KEPT)
 
 
-def _judge_chunk(
-    chunk: list[Source], settings: Settings, rulebook: RuleBook, project: Whole, trees: dict[Path, Tree]
-) -> Judgement:
+def _judge_chunk(chunk: list[Source], settings: Settings, rulebook: RuleBook, project: Whole, kept: Kept) -> Judgement:
     """One analysis; where it fails, one for each file, so that only the file at fault goes without."""
     analyse = _pipeline().analyse
     if gc.get_count()[0] > _GARBAGE and not gc.isenabled():
         gc.collect()
         gc.freeze()  # what is left is kept for the next analyses, and need not be looked at again
     try:
-        analysis = analyse(chunk, settings, rulebook, project, trees)
+        analysis = analyse(chunk, settings, rulebook, project, kept.trees, kept.exports)
         read = {path: dict(files) for path, files in analysis.dependencies.items()}
         found = dict(analysis.summaries), dict(analysis.heirs), dict(analysis.roots)
         return Judgement(analysis.findings, read, analysis.missing, *found)
     except Exception as problem:
         if len(chunk) == 1:
             return Judgement([internal_error(chunk[0].path, problem)])
-    return _joined(_judge_chunk([source], settings, rulebook, project, trees) for source in chunk)
+    return _joined(_judge_chunk([source], settings, rulebook, project, kept) for source in chunk)

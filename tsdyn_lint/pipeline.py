@@ -53,13 +53,15 @@ def analyse(
     rulebook: RuleBook,
     whole: Whole,
     trees: dict[Path, Tree] | None = None,
+    exports: dict[tuple[Path, str], bool] | None = None,
 ) -> Analysis:
     """Judges the files together. A file that does not parse gives `TSD000`. `whole`: what their project says.
 
     `trees`: what the analysis before it in a run has parsed for this one; left with what it has for the next.
+    `exports`: in the same way, whether files that `*` imports may bind a name.
     """
     with _without_collector(), unchecked(), _deep():
-        return _analyse(files, settings, rulebook, whole, {} if trees is None else trees)
+        return _analyse(files, settings, rulebook, whole, {} if trees is None else trees, exports)
 
 
 @contextmanager
@@ -86,11 +88,16 @@ def _without_collector() -> Iterator[None]:
 
 
 def _analyse(
-    files: Sequence[Source], settings: Settings, rulebook: RuleBook, whole: Whole, trees: dict[Path, Tree]
+    files: Sequence[Source],
+    settings: Settings,
+    rulebook: RuleBook,
+    whole: Whole,
+    trees: dict[Path, Tree],
+    exports: dict[tuple[Path, str], bool] | None,
 ) -> Analysis:
     engines = settings.engines or frozenset(Engine)
     given = {source.path: source for source in files}
-    program = Program(lambda path: _text(path, given), trees, whole.heirs)
+    program = Program(lambda path: _text(path, given), trees, whole.heirs, exports)
     findings: list[Finding] = []
     for source in files:
         if source.error is not None:

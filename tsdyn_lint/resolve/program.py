@@ -38,9 +38,10 @@ class Program:
         read: Callable[[Path], str | None],
         trees: Mapping[Path, Tree] | None = None,
         heirs: Mapping[str, Sequence[str]] | None = None,
+        exports: dict[tuple[Path, str], bool] | None = None,
     ) -> None:
         """`trees` are those of files that were parsed before and have not changed, `heirs` the files of the project
-        with classes that derive from one of a name."""
+        with classes that derive from one of a name, `exports` what is known of files that `*` imports and names."""
         self._heirs = heirs or {}
         self._read = read
         self._trees = trees or {}
@@ -59,7 +60,7 @@ class Program:
         """Classes that were asked for subclasses: whether there are any, and the files that were looked into."""
         self._looked_up: dict[tuple[Module, str], Definition | None] = {}
         self._starred: dict[tuple[str, str], Path | None] = {}
-        self._mentioned: dict[tuple[str, str, str], bool] = {}
+        self._mentioned = {} if exports is None else exports
         self._noted: set[tuple[Module, Path, str]] = set()
         self.read_by: dict[Path, dict[Path, set[str]]] = {}
         """For each module's file, the files that were looked up from it, and the names that they were asked for."""
@@ -254,7 +255,7 @@ class Program:
         if path is None:
             return False
         self._asked(asking, path, name)
-        asked = (*key, name)
+        asked = (path, name)
         if asked not in self._mentioned:
             self._mentioned[asked] = _may_export(self._read(path) or "", name)
         return self._mentioned[asked]
