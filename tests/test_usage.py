@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
-from conftest import Project
+from conftest import REPOSITORY, Project
 
 from tsdyn_lint.findings import Engine
+from tsdyn_lint.syntax import nodes_of
 from tsdyn_lint.torchversion import default_torch, nearest_known, required_torch
 from tsdyn_lint.usage import DEFAULT, engines_used, usage_of
 
@@ -103,3 +105,15 @@ def test_default_torch_prefers_the_installed_then_the_required_then_the_newest(
 def test_an_unknown_torch_is_judged_by_its_nearest_neighbour() -> None:
     assert nearest_known((2, 9), "installed") == ((2, 11), "the nearest known to 2.9, which is installed")
     assert nearest_known((3, 0), "installed")[0] == (2, 15)
+
+
+def test_the_walk_over_a_tree_is_that_of_ast() -> None:
+    trees = [ast.parse(path.read_text()) for path in sorted((REPOSITORY / "tsdyn_lint").rglob("*.py"))]
+    trees.append(
+        ast.parse(
+            "global a\nx: int\nf(*y, **z)\n{1: 2, **w}\n"
+            "lambda a=1, *, b, c=2: 0\nmatch x:\n    case {'k': v, **r}: pass"
+        )
+    )
+    for tree in trees:
+        assert nodes_of(tree) == [node for node in ast.walk(tree) if not isinstance(node, ast.expr_context)]

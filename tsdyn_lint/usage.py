@@ -108,12 +108,12 @@ def says_of_others(text: str, syntax: ast.Module | None = None) -> bool:
         return True
     if not may_capture(text.encode()):
         return False
-    import ast
+    from tsdyn_lint.syntax import nodes_of
 
     tree = syntax or _parsed(text)
     return tree is None or any(
         getattr(node, _NAMED.get(type(node).__name__, ""), "").rpartition(".")[2] in _LAST_NAMES
-        for node in ast.walk(tree)
+        for node in nodes_of(tree)
     )
 
 
@@ -143,10 +143,12 @@ def usage_of(data: bytes) -> Usage:
         return Usage(bases=bases)
     import ast
 
+    from tsdyn_lint.syntax import nodes_of
+
     tree = _parsed(data)
     if tree is None:
         return Usage(bases=bases)
-    nodes = list(ast.walk(tree))
+    nodes = nodes_of(tree)
     names = dict(_imported(nodes)).get
     chains = [node for node in nodes if isinstance(node, (ast.Name, ast.Attribute))] if captures else []
     called = {full for node in chains if (full := dotted(node, names)) in CAPTURES}
@@ -154,7 +156,7 @@ def usage_of(data: bytes) -> Usage:
     reordered: set[str] = set()
     for name, value in _settings(nodes, names) if sets else ():
         if name == _REORDERABLE:
-            reordered |= {dotted(node, names) for node in ast.walk(value)} - {""}
+            reordered |= {dotted(node, names) for node in nodes_of(value)} - {""}
         elif name.startswith(_CONFIG) and isinstance(value, ast.Constant):
             switches[name.removeprefix(_CONFIG)] = value.value is True
     asked = list(_fullgraph(nodes, names)) if called else []
@@ -244,8 +246,10 @@ def _settings(nodes: list[ast.AST], names: Names) -> Iterator[tuple[str, ast.exp
     """
     import ast
 
+    from tsdyn_lint.syntax import nodes_of
+
     functions = [node for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    scoped = {id(inner) for function in functions for inner in ast.walk(function)}
+    scoped = {id(inner) for function in functions for inner in nodes_of(function)}
     for node in nodes:
         if isinstance(node, ast.Assign):
             for target in node.targets:

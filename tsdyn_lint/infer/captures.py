@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.resolve import Module
+from tsdyn_lint.syntax import nodes_of
 from tsdyn_lint.usage import CAPTURES, dotted, may_capture
 
 _EXAMPLES = frozenset({"args", "example_inputs"})
@@ -48,19 +49,20 @@ def _captures(module: Module) -> list[Capture]:
     syntax = module.tree.syntax
     if syntax is None or not may_capture(module.tree.text.encode()):
         return []
+    nodes = nodes_of(syntax)
     examples: dict[str, ast.FunctionDef | ast.expr] = {
         **{n.name: n for n in syntax.body if isinstance(n, ast.FunctionDef)},
         **{
             target.id: n.value
-            for n in ast.walk(syntax)
+            for n in nodes
             if isinstance(n, ast.Assign) and isinstance(n.value, (ast.Lambda, ast.Tuple))
             for target in n.targets
             if isinstance(target, ast.Name)
         },
     }
-    made = _makers(syntax)
+    made = _makers(nodes)
     found = []
-    for node in ast.walk(syntax):
+    for node in nodes:
         if isinstance(node, ast.Call):
             engines = CAPTURES.get(dotted_ast(node.func, module))
             if engines:
@@ -81,10 +83,10 @@ def _captures(module: Module) -> list[Capture]:
     return found
 
 
-def _makers(syntax: ast.Module) -> dict[str, set[str]]:
+def _makers(nodes: Iterable[ast.AST]) -> dict[str, set[str]]:
     """Variables, wherever in the file, and the plain names of what is called to make them: `net = Net(4).eval()`."""
     made: dict[str, set[str]] = {}
-    for node in ast.walk(syntax):
+    for node in nodes:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             maker = node.value.func
             while isinstance(maker, ast.Attribute) and isinstance(maker.value, ast.Call):

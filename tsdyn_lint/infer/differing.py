@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.captures import captures, dotted_ast
 from tsdyn_lint.resolve import Class, Module
+from tsdyn_lint.syntax import nodes_of
 from tsdyn_lint.usage import CAPTURES
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -42,7 +43,7 @@ def differing_attributes(cls: Class) -> dict[str, str]:
             varied.update((name, kind) for name, kind in given if name and kind)
     return {
         target.attr: varied[node.value.id]
-        for node in ast.walk(constructor)
+        for node in nodes_of(constructor)
         if isinstance(node, (ast.Assign, ast.AnnAssign))
         and isinstance(node.value, ast.Name)
         and node.value.id in varied

@@ -39,6 +39,7 @@ from tsdyn_lint.infer.values import (
 from tsdyn_lint.infer.walk import OutOfBudget, _level
 from tsdyn_lint.parse import ParseFailure
 from tsdyn_lint.resolve import Assigned, Class, Function, Module, Program
+from tsdyn_lint.syntax import nodes_of
 from tsdyn_lint.torchdata.load import TorchData
 from tsdyn_lint.usage import SCRIPT_IF_TRACING
 
@@ -311,7 +312,7 @@ def _tensor_parameters(function: Function) -> frozenset[str]:
     found: set[str] = set()
     parameters = (*function.node.params.params, *function.node.params.posonly_params)
     names = {p.name.value for p in parameters if p.annotation is None or _may_be_tensor(p.annotation.annotation)}
-    for node in (inner for part in getattr(function.syntax, "body", ()) for inner in ast.walk(part)):
+    for node in (inner for part in getattr(function.syntax, "body", ()) for inner in nodes_of(part)):
         if isinstance(node, ast.Attribute):
             if isinstance(node.value, ast.Name) and node.value.id in names and node.attr in _TENSOR_USES:
                 found.add(node.value.id)
@@ -329,7 +330,7 @@ def _counted(function: Function, parameter: cst.Param) -> bool:
     """Whether an un-annotated parameter goes into `arange`, where a number is as likely as a tensor."""
     if parameter.annotation is not None:
         return False
-    for node in (inner for part in getattr(function.syntax, "body", ()) for inner in ast.walk(part)):
+    for node in (inner for part in getattr(function.syntax, "body", ()) for inner in nodes_of(part)):
         if isinstance(node, ast.Call) and dotted_ast(node.func, function.module) == "torch.arange":
             terms = [term for a in node.args for term in _terms(a)]
             if any(isinstance(term, ast.Name) and term.id == parameter.name.value for term in terms):
@@ -342,7 +343,7 @@ def _used_otherwise(function: Function, parameter: cst.Param) -> bool:
     if parameter.annotation is not None:
         return False
     name = parameter.name.value
-    nodes = [inner for part in getattr(function.syntax, "body", ()) for inner in ast.walk(part)]
+    nodes = [inner for part in getattr(function.syntax, "body", ()) for inner in nodes_of(part)]
     names = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
     rebound = min((node.lineno for node in names if isinstance(node.ctx, ast.Store)), default=None)
     return any(
@@ -358,7 +359,7 @@ def _is_a_size(function: Function, parameter: cst.Param) -> bool:
     """Whether an un-annotated parameter is a size that a view, a tiling or a padding is given."""
     if parameter.annotation is not None:
         return False
-    nodes = [inner for part in getattr(function.syntax, "body", ()) for inner in ast.walk(part)]
+    nodes = [inner for part in getattr(function.syntax, "body", ()) for inner in nodes_of(part)]
     sizes = [size for node in nodes if isinstance(node, ast.Call) for size in _sizes(node)]
     return any(isinstance(size, ast.Name) and size.id == parameter.name.value for size in sizes)
 

@@ -55,6 +55,8 @@ class TorchData:
         self._file = _File(path)
         self._base = _File(base) if base else None
         self._names: dict[tuple[str, str], dict[str, str]] = {}
+        self._found: dict[tuple[str, str], str | None] = {}
+        self._captured: dict[str, str | None] = {}
 
     # -- return values
     def returns(
@@ -164,6 +166,11 @@ class TorchData:
 
     # -- lookup
     def _dynamo(self, qualname: str) -> str | None:
+        if qualname not in self._captured:
+            self._captured[qualname] = self._find_dynamo(qualname)
+        return self._captured[qualname]
+
+    def _find_dynamo(self, qualname: str) -> str | None:
         value = self._get("dynamo", qualname)
         if value is None and self._get("returns", qualname) is not None and qualname.startswith("torch."):
             return "trace"
@@ -174,6 +181,12 @@ class TorchData:
         return value
 
     def _get(self, section: str, qualname: str) -> str | None:
+        key = (section, qualname)
+        if key not in self._found:
+            self._found[key] = self._find(section, qualname)
+        return self._found[key]
+
+    def _find(self, section: str, qualname: str) -> str | None:
         qualname = _tensor_name(qualname)
         if self._base is not None:
             own = self._file.section(section)
