@@ -88,6 +88,10 @@ def test_libcst_is_as_it_was_but_for_its_cost() -> None:
         "assert tree.with_changes(header=()).header == ()\n"
         "try:\n    cst.Name('')\n"
         "except cst.CSTValidationError as error:\n    print(error)\n"
+        "kinds = [getattr(cst, name) for name in sorted(cst.__all__)]\n"
+        "nodes = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, cst.CSTNode)]\n"
+        "some = [tree, tree.body[0], tree.body[-1], cst.Name('x'), cst.Add()]\n"
+        "print([[kind.__name__ for kind in nodes if isinstance(one, kind)] for one in some])\n"
         "print(tree)\n"
     )
     environment = {"PYTHONPATH": str(REPOSITORY), "PATH": "/usr/bin"}
