@@ -350,6 +350,19 @@ def test_a_file_that_goes_takes_along_what_it_alone_reached(package: Project) ->
     assert ("helper.py", "TSD301", 5) not in check(package)
 
 
+def test_an_engine_that_one_caller_alone_adds_goes_with_it(package: Project) -> None:
+    command = ("check", "--isolated", "--engine", "dynamo,script", "--torch-version", "2.13", "-o", "json")
+    package.write("pkg/helper.py", "import time\n\nimport torch\n\n\ndef mean(x):\n    return x + time.time()\n")
+    unscripted = "if torch.jit.is_scripting():\n            return x\n        return mean(x)"
+    package.write("pkg/model.py", MODEL.replace("return mean(x)", unscripted))
+    package.write("pkg/other.py", OTHER.replace("return x", "return mean(x)"))
+    both = json.loads(package.run(*command).stdout)
+    package.write("pkg/other.py", OTHER)
+    one = json.loads(package.run(*command).stdout)
+    assert [finding["engines"] for finding in (*both, *one)] == [["dynamo", "script"], ["dynamo"]]
+    assert one == json.loads(package.run(*command, "--no-cache").stdout)
+
+
 def test_two_classes_of_a_file_that_are_derived_from(package: Project) -> None:
     bodies = (
         "    def part(self, x):\n        raise NotImplementedError\n\n    def forward(self, x):\n        print(x)\n"

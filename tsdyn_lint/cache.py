@@ -292,13 +292,14 @@ def encode(finding: Finding) -> list[Any]:
         *(list(finding.gb), finding.entry),
         [[one.filename, _span(one.start, one.end), one.message] for one in finding.related],
         fix and [fix.applicability, fix.message, [[edit.content, _span(edit.start, edit.end)] for edit in fix.edits]],
-        *(finding.noqa_row, finding.scope),
+        *(finding.noqa_row, finding.scope, list(finding.also)),
     ]
 
 
 def decode(row: list[Any]) -> Finding:
     """The finding that `encode` was given."""
-    code, name, message, severity, filename, span, engines, confidence, gb, entry, related, fix, noqa_row, scope = row
+    code, name, message, severity, filename, span, engines, confidence, gb, entry, related, fix, *rest = row
+    noqa_row, scope, also = rest
     start, end = _places(span)
     return Finding(
         *(code, name, message, Severity(severity), filename, start, end),
@@ -310,6 +311,7 @@ def decode(row: list[Any]) -> Finding:
         fix=Fix(fix[0], fix[1], tuple(Edit(text, *_places(there)) for text, there in fix[2])) if fix else None,
         noqa_row=noqa_row,
         scope=scope,
+        also=tuple(also),
     )
 
 
@@ -324,9 +326,9 @@ class Mentions:
         return len(self._texts) > _MANY or any(text in line for text in self._texts)
 
 
-def places(row: list[Any]) -> tuple[str, str | None, list[Any]]:
-    """Of a finding as `encode` gives it: its file, its entry point, and what it points to, each with the file first."""
-    return row[4], row[9], row[10]
+def places(row: list[Any]) -> tuple[str, list[str | None], list[Any]]:
+    """Of a finding as `encode` gives it: its file, its entry points and what it points to, each with the file first."""
+    return row[4], [row[9], *row[14]], row[10]
 
 
 def _span(start: Location, end: Location) -> list[int]:

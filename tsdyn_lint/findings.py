@@ -100,6 +100,8 @@ class Finding:
     scope: str = ""
     """Qualified name of the innermost `def` or `class` around it: the baseline's and fingerprints' anchor."""
     verify: dict[str, Any] | None = field(default=None, compare=False)
+    also: tuple[str, ...] = field(default=(), compare=False)
+    """Other entry points, without which it would not name all of its engines."""
 
     @property
     def sort_key(self) -> tuple[str, int, Location, str]:

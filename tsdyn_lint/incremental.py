@@ -87,7 +87,7 @@ class Lint:
                     moved = edit.moved(finding)
                     if moved is None:
                         continue  # who reaches that place is judged
-                    if edit.explained(finding) and not again.reached(finding.entry):
+                    if edit.explained(finding) and not again.reached(finding.entry, *finding.also):
                         old.setdefault(path, []).append(moved)
                     elif _verdict(moved) not in found:
                         doubted[path] = doubted.get(path, frozenset()) | edit.names_of(finding)
@@ -246,8 +246,8 @@ class _Edit:
         if not self._changed.may_be_in(known.raw) and not again.names.may_be_in(known.raw):
             return False
         return any(
-            again.reached(entry) or filename in self.differing or any(one[0] in self.differing for one in related)
-            for filename, entry, related in map(places, known.raw.value)
+            again.reached(*entries) or filename in self.differing or any(one[0] in self.differing for one in related)
+            for filename, entries, related in map(places, known.raw.value)
         )
 
     def moved(self, finding: Finding) -> Finding | None:
@@ -343,7 +343,10 @@ class _From:
         self._known: dict[str | None, bool] = {None: False}
         self.names = Mentions(self._modules)
 
-    def reached(self, entry: str | None) -> bool:
+    def reached(self, *entries: str | None) -> bool:
+        return any(map(self._reached, entries))
+
+    def _reached(self, entry: str | None) -> bool:
         if entry not in self._known:
             assert entry is not None
             parts = tuple(entry.split("."))

@@ -138,7 +138,11 @@ def merge(findings: Iterable[Finding]) -> list[Finding]:
             by_place[key] = surest
             continue
         both = {*known.engines, *finding.engines}
-        by_place[key] = replace(surest, engines=tuple(engine for engine in Engine if engine in both))
+        if both != {*surest.engines}:
+            also = (*surest.also, *less.also, *filter(None, [less.entry]))
+            by_place[key] = replace(surest, engines=tuple(engine for engine in Engine if engine in both), also=also)
+        else:
+            by_place[key] = surest
     return sorted(by_place.values(), key=lambda finding: finding.sort_key)
 
 

@@ -91,12 +91,11 @@ def reconcile(walked: Iterable[Finding], scripted: Sequence[Finding], rulebook: 
 
     A refusal that is only possible adds nothing to what is likelier, as in `judge.merge`.
     """
-    refused = {
-        (f.filename, row)
-        for f in scripted
-        if f.confidence is not Confidence.POSSIBLE
-        for row in range(f.start.row, f.end.row + 1)
-    }
+    refused: dict[tuple[str, int], list[str | None]] = {}
+    for f in scripted:
+        if f.confidence is not Confidence.POSSIBLE:
+            for row in range(f.start.row, f.end.row + 1):
+                refused.setdefault((f.filename, row), []).append(f.entry)
     named: set[tuple[str, int]] = set()
     result: list[Finding] = []
     for finding in walked:
@@ -107,11 +106,14 @@ def reconcile(walked: Iterable[Finding], scripted: Sequence[Finding], rulebook: 
             continue
         engines = set(finding.engines) - _SCRIPT
         rows = {(finding.filename, row) for row in range(finding.start.row, finding.end.row + 1)}
-        if rows & refused and finding.confidence is not Confidence.POSSIBLE:
+        by: list[str | None] = []
+        if not rows.isdisjoint(refused) and finding.confidence is not Confidence.POSSIBLE:
             named |= rows
             engines |= _SCRIPT
+            by = [entry for row in sorted(rows & refused.keys()) for entry in refused[row]]
         if engines:
-            result.append(replace(finding, engines=tuple(e for e in Engine if e in engines)))
+            also = tuple(filter(None, by[:1])) if finding.entry not in by else ()
+            result.append(replace(finding, engines=tuple(e for e in Engine if e in engines), also=also))
     result += [f for f in scripted if (f.filename, f.start.row) not in named]
     return result
 
