@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,9 @@ from conftest import REPOSITORY, Project
 
 from tsdyn_lint.cache import Cache, FileRecord, Record, decode, encode, stamp
 from tsdyn_lint.findings import Confidence, Edit, Engine, Finding, Fix, Location, Related, Severity
+from tsdyn_lint.judge import combined
 from tsdyn_lint.outline import dependents, outline, summary_of
+from tsdyn_lint.rulebook import load_rules
 
 HELPER = "import torch\n\n\ndef mean(x):\n    print(x)\n    return x\n"
 MODEL = """import torch
@@ -361,6 +364,16 @@ def test_an_engine_that_one_caller_alone_adds_goes_with_it(package: Project) -> 
     one = json.loads(package.run(*command).stdout)
     assert [finding["engines"] for finding in (*both, *one)] == [["dynamo", "script"], ["dynamo"]]
     assert one == json.loads(package.run(*command, "--no-cache").stdout)
+
+
+def test_what_a_rule_for_several_captures_names_is_found_once() -> None:
+    place = ("/a.py", Location(3, 5), Location(3, 9))
+    clock = Finding("TSD305", "clock-call", "", Severity.ERROR, *place, engines=(Engine.DYNAMO, Engine.SCRIPT))
+    call = replace(clock, code="TSD112", engines=(Engine.SCRIPT,))
+    rulebook = load_rules()
+    assert combined([clock, call], rulebook) == [clock]
+    unscripted = replace(clock, engines=(Engine.DYNAMO,))
+    assert combined([unscripted, call], rulebook) == [call, unscripted]
 
 
 def test_two_classes_of_a_file_that_are_derived_from(package: Project) -> None:

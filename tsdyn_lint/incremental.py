@@ -25,7 +25,7 @@ from tsdyn_lint.cache import (
 from tsdyn_lint.config import Settings
 from tsdyn_lint.findings import Finding, Location, Related
 from tsdyn_lint.impact import ALL, Impact, difference, moved_row, names_at
-from tsdyn_lint.judge import Judgement, judge, merge
+from tsdyn_lint.judge import Judgement, combined, judge
 from tsdyn_lint.outline import EVERYTHING, Statement, Summary, classes_of, outline, summary_of
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.settle import settle
@@ -97,7 +97,7 @@ class Lint:
             names = [name for name in wanted if name in more or name in names]
         # of two that are as sure, that of the first file counts, as where all are judged
         both = {name: sorted([*old.get(name, ()), *new[name]], key=lambda one: one.entry or "") for name in touched}
-        fresh = {name: Part(list(map(encode, merge(found)))) for name, found in both.items()}
+        fresh = {name: Part(list(map(encode, combined(found, self.rulebook)))) for name, found in both.items()}
         raw = {name: fresh.get(name) or record.files[name].raw for name in wanted}
         return self._recorded(raw, result, record, edit)
 

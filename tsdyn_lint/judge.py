@@ -32,6 +32,7 @@ _POOL_BYTES = 160_000
 _CHUNK_BYTES = 4_000_000
 """No more source than this in one analysis, whose syntax trees stay in memory till its end."""
 
+_SCRIPT = (Engine.SCRIPT,)
 _GARBAGE = 500_000
 """More objects than this made since the last collection are what an earlier analysis left in this process."""
 
@@ -79,7 +80,8 @@ def judge(
     names = named or {str(source.path) for source in sources}
     whole = _joined(results)
     roots = {source.path: frozenset({EVERYTHING}) for source in sources} | whole.roots
-    return replace(whole, findings=merge(one for one in findings if one.filename in names), roots=roots)
+    found = combined((one for one in findings if one.filename in names), rulebook)
+    return replace(whole, findings=found, roots=roots)
 
 
 def _joined(results: Iterable[Judgement]) -> Judgement:
@@ -144,6 +146,25 @@ def merge(findings: Iterable[Finding]) -> list[Finding]:
         else:
             by_place[key] = surest
     return sorted(by_place.values(), key=lambda finding: finding.sort_key)
+
+
+def combined(findings: Iterable[Finding], rulebook: RuleBook) -> list[Finding]:
+    """The findings of several analyses as `merge` has them. What one of them finds that TorchScript refuses is left to
+    the finding at the same place of a rule for several captures, which another analysis may have met.
+    """
+    merged = merge(findings)
+    named = {
+        (one.filename, row)
+        for one in merged
+        if Engine.SCRIPT in one.engines and one.confidence is not Confidence.POSSIBLE
+        if len(rulebook[one.code].engines) > 1
+        for row in range(one.start.row, one.end.row + 1)
+    }
+    return [
+        one
+        for one in merged
+        if (one.filename, one.start.row) not in named or one.engines != _SCRIPT or len(rulebook[one.code].engines) > 1
+    ]
 
 
 def default_jobs() -> int:
