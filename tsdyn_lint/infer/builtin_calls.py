@@ -10,7 +10,6 @@ import libcst as cst
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer import shapes
-from tsdyn_lint.infer.calls import ANY
 from tsdyn_lint.infer.events import CERTAIN, Event
 from tsdyn_lint.infer.operators import derived
 from tsdyn_lint.infer.recall import Args
@@ -44,6 +43,7 @@ from tsdyn_lint.infer.values import (
     sources,
     unknown,
 )
+from tsdyn_lint.infer.walk import ANY
 
 _CONVERSIONS = frozenset({"int", "float", "math", "round", "min", "max"})
 
@@ -242,7 +242,7 @@ class BuiltinCalls(Tensors):
     def hasattr_(self, args: Args, node: cst.CSTNode) -> Value:
         if len(args.pos) == 2 and isinstance(args.pos[1], Const) and isinstance(args.pos[0], Instance):
             owner, name = args.pos[0], args.pos[1].value
-            self.touched.add(name)
+            self.touch(name)
             if name in owner.attrs:
                 return Const(True, True)
             if owner.cls is not None and self.program.class_member(owner.cls, name) is not None:
@@ -270,7 +270,7 @@ class BuiltinCalls(Tensors):
         owner, name = args.pos[0], args.pos[1]
         default = args.get(2)
         if isinstance(name, Const) and isinstance(name.value, str):
-            self.touched.add(name.value)
+            self.touch(name.value)
             missing = (
                 isinstance(owner, Instance)
                 and owner.complete
@@ -284,7 +284,7 @@ class BuiltinCalls(Tensors):
                 return join(found, default) if not isinstance(default, Const) else unknown(found)
             return found
         if isinstance(owner, Instance) and owner.attrs:
-            self.touched.add(ANY)
+            self.touched |= ANY
             modules = [
                 v
                 for v in owner.attrs.values()

@@ -4,7 +4,7 @@ called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,17 +40,14 @@ from tsdyn_lint.infer.values import (
     options,
     unknown,
 )
-from tsdyn_lint.resolve import Class, Function
+from tsdyn_lint.infer.walk import ANY, GUESS
+from tsdyn_lint.resolve import Class, Function, Module
 from tsdyn_lint.usage import SCRIPT_IF_TRACING
 
 _SAME = 3
 """Walks of one function inside of each other."""
 _SAME_QUIET = 1
 """As many without events of a local function that returns nothing: deeper ones do again what the first did."""
-ANY = "*"
-"""The name of an attribute whose name is not known."""
-GUESS = "?"
-"""What a call touches whose arguments are guesses, which uses elsewhere prove or refute."""
 _DYNAMO = frozenset({Engine.DYNAMO, Engine.RECOMPILE})
 _TRACE = frozenset({Engine.TRACE})
 
@@ -64,7 +61,8 @@ class _Answer:
 
     confidence: int
     result: Value
-    touched: set[str]
+    function: Function
+    touched: int
     told: set[Event]
     changes: int
     held: object
@@ -76,9 +74,9 @@ class Calls(Recall):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._memo: dict[Any, _Answer] = {}
-        self._changes: list[frozenset[str]] = []
+        self._changes: list[int] = []
         """Names of attributes that no longer hold what finished calls found, as they became known."""
-        self._touches: dict[Class | Function, set[str]] = {}
+        self._touches: dict[Class | Function, int] = {}
         """What any walk of a function or constructor without events touched: recalling one touches no less."""
         self._decorated: dict[Function, Func | None] = {}
         self._wrappers: dict[Function, bool] = {}
@@ -91,18 +89,24 @@ class Calls(Recall):
         """Walk every function anew when it is next called."""
         self._memo.clear()
 
-    def changed(self, names: frozenset[str]) -> None:
-        """Walk the functions anew that touched attributes of these names."""
-        self._changes.append(names)
+    def leave(self, module: Module) -> None:
+        """Forget the calls of a file's own functions, which other files hardly make: what they gave is large."""
+        self._memo = {key: known for key, known in self._memo.items() if known.function.module is not module}
+
+    def changed(self, names: Iterable[str], guesses: bool = False) -> None:
+        """Walk the functions anew that touched attributes of these names, and those called with guesses."""
+        changes = ANY | GUESS if guesses else ANY
+        for name in names:
+            changes |= self.bit(name)
+        self._changes.append(changes)
 
     def answer(self, key: Hashable) -> _Answer | None:
         """What an equal call gave, if it did not touch what has changed since."""
         known = self._memo.get(key)
         if known is None:
             return None
-        touched = known.touched
-        for names in self._changes[known.changes :]:
-            if ANY in touched or not names.isdisjoint(touched):
+        for changes in self._changes[known.changes :]:
+            if changes & known.touched:
                 del self._memo[key]
                 return None
         known.changes = len(self._changes)
@@ -244,7 +248,7 @@ class Calls(Recall):
         self._deepest = max(self._deepest, len(self._active))
         self.muted += muted
         before = self.touched, self.told
-        self.touched, self.told = {GUESS} if any(map(_is_guess, args.all())) else set(), set()
+        self.touched, self.told = GUESS if any(map(_is_guess, args.all())) else 0, set()
         try:
             if self.muted and func.env is None and not _is_module(args.get(0)):
                 what = (function, func.bare, engines, len(args.pos), tuple(args.kw), args.open)
@@ -260,15 +264,15 @@ class Calls(Recall):
             self.touched, self.told = before
             self.touched |= touched
             self.told |= told
-        held = args, func.env
-        self._memo[memo_key] = _Answer(self.frame.confidence, result, touched, told, len(self._changes), held)
+        self._memo[memo_key] = _Answer(
+            self.frame.confidence, result, function, touched, told, len(self._changes), (args, func.env)
+        )
         return result
 
     def once(self, what: tuple[Any, ...], args: Args, level: int, walk: Callable[[], Value]) -> Value:
         result = super().once(what, args, level, walk)
-        known = self._touches.setdefault(what[0], set())
-        known |= self.touched
-        self.touched |= known
+        self.touched |= self._touches.get(what[0], 0)
+        self._touches[what[0]] = self.touched
         return result
 
     def returns_nothing(self, function: Function) -> bool:

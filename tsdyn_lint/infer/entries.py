@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from tsdyn_lint.findings import Engine
-from tsdyn_lint.infer.calls import GUESS
 from tsdyn_lint.infer.captures import captures, dotted_ast, inputs_of
 from tsdyn_lint.infer.differing import differing_attributes
 from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, LIKELY, POSSIBLE, Event, Hypothesis, Use
@@ -87,6 +86,7 @@ def walk(
             except Exception as error:
                 fail(module, entry.name, error)
             walker.start_afresh()
+        walker.leave(module)
     for write in walker.writes:
         if "state" in write.facts:
             write.facts["reads"] = walker.read_kinds(*write.facts["state"])
@@ -151,7 +151,7 @@ class Entry:
                 walker.tracked.update({write.facts["state"]: None for write in writes})
                 if all(write.facts["owner"] == "self" for write in writes):
                     names = {write.facts["name"] for write in writes} | {name for _, name in walker.filled}
-                    walker.changed(frozenset([GUESS, *names]))
+                    walker.changed(names, guesses=True)
                 else:
                     walker.forget_calls()
                 for (_, name), (owner, value) in walker.filled.items():

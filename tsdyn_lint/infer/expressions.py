@@ -152,7 +152,7 @@ class Expressions(Containers):
                 env.read.add(path)
             known = env.vars.get(path)
             if known is not None:
-                self.touched.add(node.attr.value)
+                self.touch(node.attr.value)
                 if self.tracked and path not in self.frame.rebuilt:
                     with self.quietly():
                         owner = self.expr(node.value)

@@ -8,7 +8,7 @@ from typing import Any
 import libcst as cst
 
 from tsdyn_lint.infer import inside_modules
-from tsdyn_lint.infer.calls import ANY, Calls
+from tsdyn_lint.infer.calls import Calls
 from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.recall import Args, instance_key
@@ -38,6 +38,7 @@ from tsdyn_lint.infer.values import (
     options,
     unknown,
 )
+from tsdyn_lint.infer.walk import ANY
 from tsdyn_lint.resolve import Assigned, Class, Function, Module
 
 RNNS = frozenset({"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"})
@@ -204,7 +205,7 @@ class Instances(Calls):
         if owner.outside in RNNS and owner.cls is None and name not in _RNN_METHODS:
             # Dynamo wraps the module before it reads anything of it
             self.meets_rnn(owner, node)
-        self.touched.add(name)
+        self.touch(name)
         value = owner.attrs.get(name)
         if value is not None:
             if node is not self.part and type(value) in (Instance, Either):
@@ -291,14 +292,14 @@ class Instances(Calls):
             return unknown(owner)
         getter = self.program.class_member(owner.cls, "__getitem__")
         if isinstance(index, Const) and isinstance(index.value, str) and index.value in owner.attrs:
-            self.touched.add(index.value)
+            self.touch(index.value)
             return owner.attrs[index.value]
         if (
             is_dataclass(owner.cls)
             or self.fields(owner.cls)
             and any(b.endswith("ModelOutput") for b in map(_base_name, self.program.mro(owner.cls)))
         ):
-            self.touched.add(ANY)
+            self.touched |= ANY
             values = list(owner.attrs.values())
             if isinstance(index, Const) and isinstance(index.value, int):
                 present = [v for v in values if not (isinstance(v, Const) and v.value is None)]

@@ -10,7 +10,6 @@ import libcst as cst
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer import contexts
 from tsdyn_lint.infer.builtin_calls import BuiltinCalls
-from tsdyn_lint.infer.calls import ANY
 from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event, Step
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.instances import CONTAINERS, has_parameters, holds_rnn
@@ -43,6 +42,7 @@ from tsdyn_lint.infer.values import (
     sources,
     unknown,
 )
+from tsdyn_lint.infer.walk import ANY
 from tsdyn_lint.resolve import Function
 
 _ALIASES = {
@@ -443,7 +443,7 @@ class LibraryCalls(BuiltinCalls):
         )
         holds = any(isinstance(v, Tensor) for v in _flat([value]))
         self.emit("call", node, value, sub=dotted, target=dotted, argument=what, holds_tensor=holds)
-        self.touched.add(ANY)
+        self.touched |= ANY
         return either(_copied(v) for v in options(value))
 
     def lib_collections(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
@@ -710,7 +710,7 @@ class LibraryCalls(BuiltinCalls):
                 )
             elif name == "register_buffer" and isinstance(value, Unknown):
                 value = Tensor(None, None, "buffer", intermediate=False)
-            self.touched.add(str(first.value))
+            self.touch(str(first.value))
             owner.attrs[str(first.value)] = value
             return NOTHING
         if name in ("add_module", "register_buffer"):
@@ -790,7 +790,7 @@ class LibraryCalls(BuiltinCalls):
 
     def _any_child(self, owner: Instance) -> Value:
         found: list[Value] = []
-        self.touched.add(ANY)
+        self.touched |= ANY
         for value in owner.attrs.values():
             if isinstance(value, Instance) and value.is_module:
                 found.append(value)

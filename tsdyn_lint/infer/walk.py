@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -39,6 +39,12 @@ from tsdyn_lint.torchdata.load import TorchData
 _SCRIPT = frozenset({Engine.SCRIPT})
 BUDGET = 400_000
 """Expressions and statements walked from one entry point before it is given up."""
+
+
+ANY, GUESS, FIRST = 1, 2, 4
+"""What a call touches: attributes of unknown names; guesses about arguments, which uses elsewhere prove or refute; and
+from `FIRST` on a bit for each name.
+"""
 
 
 class OutOfBudget(Exception):
@@ -83,8 +89,9 @@ class Core:
         """The places of all `reads`, until one is added or taken back."""
         self.elsewhere: set[cst.CSTNode] = set()
         """Places that read watched state on the other side of a branch around the place being walked."""
-        self.touched: set[str] = set()
-        """Names of attributes that the call being walked has read or set, of whatever object."""
+        self.touched = 0
+        """Names of attributes that the call being walked has read or set, of whatever object: a bit for each."""
+        self._bits: dict[str, int] = {}
         self.told: set[Event] = set()
         """The events of the call being walked."""
 
@@ -239,6 +246,14 @@ class Core:
 
     # --- names
 
+    def touch(self, name: str) -> None:
+        """Notes that the call being walked reads or sets an attribute of that name."""
+        self.touched |= self._bits.get(name) or self.bit(name)
+
+    def bit(self, name: str) -> int:
+        """What stands for an attribute's name among those touched."""
+        return self._bits.setdefault(name, FIRST << len(self._bits))
+
     def module_value(self, module: Module, name: str) -> Value | None:
         """The value of a module-level name; None if the module does not bind it."""
         key = (id(module), name)
@@ -304,7 +319,7 @@ class Core:
     def expr(self, node: cst.CSTNode) -> Value:
         raise NotImplementedError
 
-    def changed(self, names: frozenset[str]) -> None:
+    def changed(self, names: Iterable[str], guesses: bool = False) -> None:
         raise NotImplementedError
 
     # --- frames and certainty
