@@ -123,3 +123,37 @@ def test_a_call_of_a_shared_part_is_walked_once(monkeypatch: pytest.MonkeyPatch)
     source = make_source(Path("/project/m.py"), FILE.encode())
     judge([source], Settings(Path("."), frozenset(Engine)), load_rules(), 1)
     assert walked == ["Part.forward", "First.forward", "Second.forward"]
+
+
+HELPER = """
+import numpy as np
+import torch
+
+def scale(x: torch.Tensor, exact: bool = False):
+    if exact:
+        return torch.from_numpy(np.frexp(x.numpy())[0])
+    return x
+"""
+CALLERS = """
+import torch
+from torch import nn
+from helper import scale
+
+class First(nn.Module):
+    def forward(self, x: torch.Tensor):
+        return scale(x.relu(), True) + scale(x.relu(), True)
+
+class Second(nn.Module):
+    def forward(self, x: torch.Tensor):
+        return scale(x.relu(), True)
+"""
+
+
+def test_each_call_is_told_of_that_turns_on_what_another_file_does(tmp_path: Path) -> None:
+    sources = []
+    for name, text in (("helper.py", HELPER), ("m.py", CALLERS)):
+        (tmp_path / name).write_text(text)
+        sources.append(make_source(tmp_path / name, text.encode()))
+    findings = judge(sources, Settings(tmp_path, frozenset(Engine)), load_rules(), 1).findings
+    found = [(f.start.row, f.start.column) for f in findings if f.filename.endswith("m.py") and f.code == "TSD315"]
+    assert found == [(8, 16), (8, 40), (12, 16)]

@@ -284,7 +284,7 @@ class BuiltinCalls(Tensors):
                 return join(found, default) if not isinstance(default, Const) else unknown(found)
             return found
         if isinstance(owner, Instance) and owner.attrs:
-            self.touched |= ANY
+            self.notes.touched |= ANY
             modules = [
                 v
                 for v in owner.attrs.values()
@@ -773,6 +773,8 @@ class BuiltinCalls(Tensors):
         self.mutated(owner, how, node, values[0] if values else UNKNOWN)
 
     def mutated(self, owner: Seq | Mapping, how: str, node: cst.CSTNode, value: Value) -> None:
+        if name := _attribute_of(node):
+            self.writes_to(name)
         if owner.owner == "local" or self.muted:
             return
         changes_length = how in (
@@ -810,6 +812,18 @@ class BuiltinCalls(Tensors):
             self_value = self.frame.self_value
             return (id(self_value), owner.name)
         return (id(self.frame.env.module), owner.name)
+
+
+def _attribute_of(change: cst.CSTNode) -> str:
+    """The attribute that holds what is changed there: `self.x[0] = y`, `self.x.append(y)`, `self.x += y`; else ""."""
+    held: cst.CSTNode | None = None
+    if isinstance(change, cst.Subscript):
+        held = change.value
+    elif isinstance(change, cst.AugAssign):
+        held = change.target
+    elif isinstance(change, cst.Call) and isinstance(change.func, cst.Attribute):
+        held = change.func.value
+    return held.attr.value if isinstance(held, cst.Attribute) else ""
 
 
 def _constant(value: Value) -> bool:

@@ -4,7 +4,7 @@ called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ import libcst as cst
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer import contexts
 from tsdyn_lint.infer.defaults import given
-from tsdyn_lint.infer.events import LIKELY, POSSIBLE, Event, Hypothesis, Step
+from tsdyn_lint.infer.events import LIKELY, POSSIBLE, Hypothesis, Step
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.recall import DEPTH, Args, Recall
 from tsdyn_lint.infer.values import (
@@ -40,7 +40,7 @@ from tsdyn_lint.infer.values import (
     options,
     unknown,
 )
-from tsdyn_lint.infer.walk import ANY, GUESS
+from tsdyn_lint.infer.walk import ANY, GUESS, Notes
 from tsdyn_lint.resolve import Class, Function, Module
 from tsdyn_lint.usage import SCRIPT_IF_TRACING
 
@@ -54,17 +54,18 @@ _TRACE = frozenset({Engine.TRACE})
 
 @dataclass(slots=True)
 class _Answer:
-    """What a finished call gave and told, as sure as it was then. `changes`: how many were known when it last held.
+    """What a finished call gave, as sure as it was then. `changes`: how many were known when it last held.
 
+    `site`: the only call that it answers, where its events say what the arguments of that call turn on.
     `held`: what its key tells apart by identity, which is kept so that nothing else gets the same.
     """
 
     confidence: int
     result: Value
     function: Function
-    touched: int
-    told: set[Event]
+    notes: Notes
     changes: int
+    site: tuple[cst.CSTNode | None, ...] | None
     held: object
 
 
@@ -93,12 +94,9 @@ class Calls(Recall):
         """Forget the calls of a file's own functions, which other files hardly make: what they gave is large."""
         self._memo = {key: known for key, known in self._memo.items() if known.function.module is not module}
 
-    def changed(self, names: Iterable[str], guesses: bool = False) -> None:
-        """Walk the functions anew that touched attributes of these names, and those called with guesses."""
-        changes = ANY | GUESS if guesses else ANY
-        for name in names:
-            changes |= self.bit(name)
-        self._changes.append(changes)
+    def changed(self, touched: int) -> None:
+        """Walk the functions anew that touched any of this."""
+        self._changes.append(ANY | touched)
 
     def answer(self, key: Hashable) -> _Answer | None:
         """What an equal call gave, if it did not touch what has changed since."""
@@ -106,11 +104,16 @@ class Calls(Recall):
         if known is None:
             return None
         for changes in self._changes[known.changes :]:
-            if changes & known.touched:
+            if changes & known.notes.touched:
                 del self._memo[key]
                 return None
         known.changes = len(self._changes)
         return known
+
+    def site(self, node: cst.CSTNode | None) -> tuple[cst.CSTNode | None, ...]:
+        """The calls that events of the one at `node` can be asked for by."""
+        asked = self.frame.asked
+        return node, None if asked is None else asked.node
 
     def call(self, node: cst.Call) -> Value:
         if type(node.func) is cst.Name and node.func.value == "super" and self.frame.env.find("super") is None:
@@ -225,11 +228,10 @@ class Calls(Recall):
             None if args.rest is None else key(args.rest), args.open,
         )  # fmt: skip
         known = self.answer(memo_key)
-        if known is not None and known.confidence >= self.frame.confidence:
-            self.touched |= known.touched
-            self.told |= known.told
+        if known is not None and known.confidence >= self.frame.confidence and known.site in (None, self.site(node)):
+            self.notes.add(known.notes)
             if self.frame.repeated:
-                for event in known.told:
+                for event in known.notes.told:
                     event.repeated = True
             return known.result
         if len(self._active) >= DEPTH:
@@ -247,8 +249,7 @@ class Calls(Recall):
         self._active.append(memo_key)
         self._deepest = max(self._deepest, len(self._active))
         self.muted += muted
-        before = self.touched, self.told
-        self.touched, self.told = GUESS if any(map(_is_guess, args.all())) else 0, set()
+        outer, self.notes = self.notes, Notes(GUESS if any(map(_is_guess, args.all())) else 0)
         try:
             if self.muted and func.env is None and not _is_module(args.get(0)):
                 what = (function, func.bare, engines, len(args.pos), tuple(args.kw), args.open)
@@ -260,19 +261,20 @@ class Calls(Recall):
         finally:
             self.muted -= muted
             self._active.pop()
-            touched, told = self.touched, self.told
-            self.touched, self.told = before
-            self.touched |= touched
-            self.told |= told
+            notes, self.notes = self.notes, outer
+            outer.add(notes)
+        site = self.site(node)
         self._memo[memo_key] = _Answer(
-            self.frame.confidence, result, function, touched, told, len(self._changes), (args, func.env)
+            *(self.frame.confidence, result, function, notes, len(self._changes)),
+            None if notes.askers.isdisjoint(site) else site,
+            (args, func.env),
         )
         return result
 
     def once(self, what: tuple[Any, ...], args: Args, level: int, walk: Callable[[], Value]) -> Value:
         result = super().once(what, args, level, walk)
-        self.touched |= self._touches.get(what[0], 0)
-        self._touches[what[0]] = self.touched
+        self.notes.touched |= self._touches.get(what[0], 0)
+        self._touches[what[0]] = self.notes.touched
         return result
 
     def returns_nothing(self, function: Function) -> bool:

@@ -35,7 +35,7 @@ from tsdyn_lint.infer.values import (
     either,
     options,
 )
-from tsdyn_lint.infer.walk import OutOfBudget, _level
+from tsdyn_lint.infer.walk import GUESS, OutOfBudget, _level
 from tsdyn_lint.parse import ParseFailure
 from tsdyn_lint.resolve import Assigned, Class, Function, Module, Program
 from tsdyn_lint.syntax import nodes_of
@@ -150,8 +150,7 @@ class Entry:
                 # start which arguments turned out to be tensors
                 walker.tracked.update({write.facts["state"]: None for write in writes})
                 if all(write.facts["owner"] == "self" for write in writes):
-                    names = {write.facts["name"] for write in writes} | {name for _, name in walker.filled}
-                    walker.changed(names, guesses=True)
+                    walker.changed(GUESS | walker.written)
                 else:
                     walker.forget_calls()
                 for (_, name), (owner, value) in walker.filled.items():
@@ -177,6 +176,7 @@ class Entry:
         """One call of the entry, with the hooks that its constructor put on it."""
         walker.rebuilt.clear()
         walker.filled.clear()
+        walker.written = 0
         if not isinstance(self_value, Instance):
             walker.call_function(Func(self.function, self_value), args, None)
             return

@@ -299,7 +299,7 @@ class Instances(Calls):
             or self.fields(owner.cls)
             and any(b.endswith("ModelOutput") for b in map(_base_name, self.program.mro(owner.cls)))
         ):
-            self.touched |= ANY
+            self.notes.touched |= ANY
             values = list(owner.attrs.values())
             if isinstance(index, Const) and isinstance(index.value, int):
                 present = [v for v in values if not (isinstance(v, Const) and v.value is None)]

@@ -443,7 +443,7 @@ class LibraryCalls(BuiltinCalls):
         )
         holds = any(isinstance(v, Tensor) for v in _flat([value]))
         self.emit("call", node, value, sub=dotted, target=dotted, argument=what, holds_tensor=holds)
-        self.touched |= ANY
+        self.notes.touched |= ANY
         return either(_copied(v) for v in options(value))
 
     def lib_collections(self, dotted: str, args: Args, node: cst.CSTNode) -> Value | None:
@@ -710,7 +710,7 @@ class LibraryCalls(BuiltinCalls):
                 )
             elif name == "register_buffer" and isinstance(value, Unknown):
                 value = Tensor(None, None, "buffer", intermediate=False)
-            self.touch(str(first.value))
+            self.writes_to(str(first.value))
             owner.attrs[str(first.value)] = value
             return NOTHING
         if name in ("add_module", "register_buffer"):
@@ -790,7 +790,7 @@ class LibraryCalls(BuiltinCalls):
 
     def _any_child(self, owner: Instance) -> Value:
         found: list[Value] = []
-        self.touched |= ANY
+        self.notes.touched |= ANY
         for value in owner.attrs.values():
             if isinstance(value, Instance) and value.is_module:
                 found.append(value)

@@ -337,13 +337,13 @@ class Statements(Expressions):
             (env.assign if not self.frame.uncertain or path in env.vars else env.hold)(path, value)
 
     def write_attribute(self, owner: Instance, name: str, value: Value, node: cst.CSTNode, augmented: bool) -> None:
-        self.touch(name)
+        self.writes_to(name)
         before = owner.attrs.get(name)
         if isinstance(value, (Seq, Mapping)) and value.owner == "local" and owner.is_module and value.name == "":
             if self.muted:
                 value.owner, value.name = "self", name
         if self.muted and owner.complete and owner.is_module and (before is None or key(before) != key(value)):
-            self.changed([name])  # modules made alike are one object, which earlier calls met without this
+            self.changed(self.bit(name))  # modules made alike are one object, which earlier calls met without this
         if self.muted or owner.owner == "call" or owner.owner == "local" and not owner.is_module:
             owner.attrs[name] = value if before is None or not self.frame.uncertain else join(before, value)
             return

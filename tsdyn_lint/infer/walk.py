@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import Any
 
 import libcst as cst
@@ -45,6 +46,24 @@ ANY, GUESS, FIRST = 1, 2, 4
 """What a call touches: attributes of unknown names; guesses about arguments, which uses elsewhere prove or refute; and
 from `FIRST` on a bit for each name.
 """
+
+
+@dataclass(slots=True)
+class Notes:
+    """What a call did that others may have to do with.
+
+    `touched`: names of attributes that it read or set, of whatever object, a bit for each. `told`: its events.
+    `askers`: calls whose arguments turned any of these on.
+    """
+
+    touched: int = 0
+    told: set[Event] = field(default_factory=set)
+    askers: set[cst.CSTNode] = field(default_factory=set)
+
+    def add(self, inner: Notes) -> None:
+        self.touched |= inner.touched
+        self.told |= inner.told
+        self.askers |= inner.askers
 
 
 class OutOfBudget(Exception):
@@ -89,11 +108,11 @@ class Core:
         """The places of all `reads`, until one is added or taken back."""
         self.elsewhere: set[cst.CSTNode] = set()
         """Places that read watched state on the other side of a branch around the place being walked."""
-        self.touched = 0
-        """Names of attributes that the call being walked has read or set, of whatever object: a bit for each."""
+        self.notes = Notes()
+        """What is to be known of the call being walked when its answer is used again."""
+        self.written = 0
+        """Names of attributes that this call of the entry has set, or changed what they hold, a bit for each."""
         self._bits: dict[str, int] = {}
-        self.told: set[Event] = set()
-        """The events of the call being walked."""
 
     def wanted(self, dotted: str) -> bool:
         """Whether calls of that name are worth an event: a rule names it, or Dynamo is known to refuse it."""
@@ -129,8 +148,10 @@ class Core:
         hypotheses = frozenset(h for h in map(_hypothesis, options(on)) if h) if on is not None else frozenset()
         confidence = min(confidence, frame.confidence)
         asked = None
-        if frame.asked is not None and facts.get("refused") and frame.asked.caller.module is not frame.function.module:
-            asked = frame.asked
+        if frame.asked is not None and facts.get("refused"):
+            self.notes.askers.add(frame.asked.node)
+            if frame.asked.caller.module is not frame.function.module:
+                asked = frame.asked
         key = _key(kind, node, sub, asked)
         known = self.events.get(key)
         if known is None:
@@ -141,9 +162,9 @@ class Core:
             )  # fmt: skip
             if kind == "write":
                 self.writes.append(known)
-            self.told.add(known)
+            self.notes.told.add(known)
             return known
-        self.told.add(known)
+        self.notes.told.add(known)
         if frame.engines <= _SCRIPT and not known.engines <= _SCRIPT:
             surer = False  # what TorchScript reaches says nothing of the other captures
         elif known.engines <= _SCRIPT and not frame.engines <= _SCRIPT:
@@ -248,7 +269,13 @@ class Core:
 
     def touch(self, name: str) -> None:
         """Notes that the call being walked reads or sets an attribute of that name."""
-        self.touched |= self._bits.get(name) or self.bit(name)
+        self.notes.touched |= self._bits.get(name) or self.bit(name)
+
+    def writes_to(self, name: str) -> None:
+        """Notes that an attribute of that name is set, or what it holds changed."""
+        self.touch(name)
+        if not self.muted:
+            self.written |= self.bit(name)
 
     def bit(self, name: str) -> int:
         """What stands for an attribute's name among those touched."""
@@ -319,7 +346,7 @@ class Core:
     def expr(self, node: cst.CSTNode) -> Value:
         raise NotImplementedError
 
-    def changed(self, names: Iterable[str], guesses: bool = False) -> None:
+    def changed(self, touched: int) -> None:
         raise NotImplementedError
 
     # --- frames and certainty
