@@ -143,7 +143,8 @@ class Entry:
             inputs = inputs_of(module, captured)
             args = forward_arguments(walker, self.function, self_value is not None, self.confidence < CERTAIN, inputs)
             self.call(walker, self_value, args)
-            writes = [write for write in walker.writes if write.facts.get("state", None) not in (None, *walker.tracked)]
+            states = (write for write in walker.writes if "state" in write.facts)
+            writes = [write for write in states if write.facts["state"] not in walker.tracked]
             proved = with_proved(args)
             if proved is not args or writes:
                 # a second call finds what the first one wrote, now watching what is read of it, and knows from the
@@ -307,12 +308,17 @@ def _maps_tensors(function: Function) -> bool:
     return all(a is not None and "Tensor" in _EMPTY.code_for_node(a.annotation) for a in annotations)
 
 
+def _body_nodes(function: Function) -> list[ast.AST]:
+    """All nodes of the statements of a function."""
+    return [inner for part in getattr(function.syntax, "body", ()) for inner in nodes_of(part)]
+
+
 def _tensor_parameters(function: Function) -> frozenset[str]:
     """Parameters of the function that are used as only a tensor can be."""
     found: set[str] = set()
     parameters = (*function.node.params.params, *function.node.params.posonly_params)
     names = {p.name.value for p in parameters if p.annotation is None or _may_be_tensor(p.annotation.annotation)}
-    for node in (inner for part in getattr(function.syntax, "body", ()) for inner in nodes_of(part)):
+    for node in _body_nodes(function):
         if isinstance(node, ast.Attribute):
             if isinstance(node.value, ast.Name) and node.value.id in names and node.attr in _TENSOR_USES:
                 found.add(node.value.id)
@@ -330,7 +336,7 @@ def _counted(function: Function, parameter: cst.Param) -> bool:
     """Whether an un-annotated parameter goes into `arange`, where a number is as likely as a tensor."""
     if parameter.annotation is not None:
         return False
-    for node in (inner for part in getattr(function.syntax, "body", ()) for inner in nodes_of(part)):
+    for node in _body_nodes(function):
         if isinstance(node, ast.Call) and dotted_ast(node.func, function.module) == "torch.arange":
             terms = [term for a in node.args for term in _terms(a)]
             if any(isinstance(term, ast.Name) and term.id == parameter.name.value for term in terms):
@@ -343,7 +349,7 @@ def _used_otherwise(function: Function, parameter: cst.Param) -> bool:
     if parameter.annotation is not None:
         return False
     name = parameter.name.value
-    nodes = [inner for part in getattr(function.syntax, "body", ()) for inner in nodes_of(part)]
+    nodes = _body_nodes(function)
     names = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
     rebound = min((node.lineno for node in names if isinstance(node.ctx, ast.Store)), default=None)
     return any(
@@ -359,7 +365,7 @@ def _is_a_size(function: Function, parameter: cst.Param) -> bool:
     """Whether an un-annotated parameter is a size that a view, a tiling or a padding is given."""
     if parameter.annotation is not None:
         return False
-    nodes = [inner for part in getattr(function.syntax, "body", ()) for inner in nodes_of(part)]
+    nodes = _body_nodes(function)
     sizes = [size for node in nodes if isinstance(node, ast.Call) for size in _sizes(node)]
     return any(isinstance(size, ast.Name) and size.id == parameter.name.value for size in sizes)
 

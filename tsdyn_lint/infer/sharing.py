@@ -51,15 +51,16 @@ class Sharing(Heap):
         todo: list[Any] = [root]
         while todo:
             value = todo.pop()
-            if id(value) not in self._places and not self._stays(value):
-                part = self._part(value)
-                if part is not None and _has_class(value) and self._gives_way(part):
+            if id(value) in self._places:
+                continue
+            part = None if id(value) in self._parts else self._part(value)  # a part of earlier roots stays what it is
+            if part is not None:
+                if _has_class(value) and self._gives_way(part):
                     continue
-                self._places[id(value)] = value
-                self._given.add(id(value))
-                if part is not None:
-                    new.append(part)
-                    todo += reversed(part.holds)
+                new.append(part)
+                todo += reversed(part.holds)
+            self._places[id(value)] = value
+            self._given.add(id(value))
         for part in new:
             if any(self._places[id(one)] is not one for one in part.holds):
                 fill(part.value, self._section(part.value), self._places)
@@ -71,14 +72,6 @@ class Sharing(Heap):
         self._places.clear()
         self._given.clear()
         return found
-
-    def _stays(self, value: Any) -> bool:
-        """Whether an object is a part of earlier roots already."""
-        if id(value) in self._parts:
-            self._places[id(value)] = value
-            self._given.add(id(value))
-            return True
-        return False
 
     def _part(self, value: Any) -> _Part | None:
         self._holds = []
