@@ -22,8 +22,12 @@ class _ByInheritance(ABCMeta):
 
 
 def load() -> None:
-    """Imports libcst so, if nobody has imported it yet."""
+    """Imports libcst so. If somebody has imported it before, its nodes can be assigned to from now on, no more."""
     if "libcst" in sys.modules:
+        for cls in _with_heirs(import_module("libcst").CSTNode):
+            for guard in ("__setattr__", "__delattr__"):
+                if guard in vars(cls):
+                    delattr(cls, guard)
         return
     plain: Any = dataclasses.dataclass
 

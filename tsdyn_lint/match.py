@@ -15,7 +15,7 @@ from tsdyn_lint.findings import Engine, Finding, Related, Severity
 from tsdyn_lint.infer.events import CONFIDENCE, LIKELY, Event, Step
 from tsdyn_lint.infer.settings import CompileSettings
 from tsdyn_lint.masking import behind, given_up
-from tsdyn_lint.parse import Piece
+from tsdyn_lint.places import Piece
 from tsdyn_lint.problems import internal_error
 from tsdyn_lint.rulebook import Rule, RuleBook
 from tsdyn_lint.torchdata.load import TorchData, load
@@ -23,7 +23,6 @@ from tsdyn_lint.torchdata.load import TorchData, load
 DEFAULTS = CompileSettings()
 _SHOWN = 60
 _CALLS = frozenset({"call", "method"})
-_EMPTY = cst.Module([])
 _BRANCH = "GB0170"
 """Data-dependent branching: what is left of a break at a call that this torch traces."""
 _SPECIAL = re.compile(r"[*?\[]")
@@ -309,9 +308,9 @@ def _place(node: cst.CSTNode, piece: Piece, at: Any, message: str) -> Related:
     return Related(str(function.module.path), start, end, message)
 
 
-def source_text(node: cst.CSTNode) -> str:
+def source_text(node: cst.CSTNode, piece: Piece) -> str:
     """The code of a node on one line, cut to a length that fits a message."""
-    text = " ".join(_EMPTY.code_for_node(node).split())
+    text = " ".join(piece.text(node).split())
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3].rstrip() + "..."
 
 
@@ -324,7 +323,12 @@ def _message(
     version: tuple[int, int],
 ) -> str:
     """One line: what it is, what happens in each capture of this torch, what to write instead."""
-    facts = {**event.facts, **verdict.facts, "code": source_text(event.node), "function": event.function.name}
+    facts = {
+        **event.facts,
+        **verdict.facts,
+        "code": source_text(event.node, event.piece),
+        "function": event.function.name,
+    }
     head = rule.message.format_map(_Facts(facts))
     if event.asked is not None:
         head += ", turned on by an argument of this call"

@@ -15,7 +15,7 @@ from tsdyn_lint.infer.entries import walk
 from tsdyn_lint.infer.settings import compile_settings
 from tsdyn_lint.match import matcher
 from tsdyn_lint.outline import Summary
-from tsdyn_lint.parse import ParseFailure, Tree, unchecked
+from tsdyn_lint.parse import ParseFailure, Tree
 from tsdyn_lint.problems import internal_error
 from tsdyn_lint.resolve import Module, Program
 from tsdyn_lint.rulebook import RuleBook
@@ -60,7 +60,7 @@ def analyse(
     `trees`: what the analysis before it in a run has parsed for this one; left with what it has for the next.
     `exports`: in the same way, whether files that `*` imports may bind a name.
     """
-    with _without_collector(), unchecked(), _deep():
+    with _without_collector(), _deep():
         return _analyse(files, settings, rulebook, whole, {} if trees is None else trees, exports)
 
 

@@ -44,6 +44,7 @@ from tsdyn_lint.infer.values import (
     unknown,
 )
 from tsdyn_lint.infer.walk import ANY
+from tsdyn_lint.nodes import children
 
 _CONVERSIONS = frozenset({"int", "float", "math", "round", "min", "max"})
 
@@ -831,7 +832,7 @@ def _constant(value: Value) -> bool:
 
 
 def _within(inner: cst.CSTNode, node: cst.CSTNode) -> bool:
-    return any(child is inner or _within(inner, child) for child in node.children)
+    return any(child is inner or _within(inner, child) for child in children(node))
 
 
 def _plain_argument(node: cst.CSTNode) -> bool:

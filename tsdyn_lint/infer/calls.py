@@ -4,6 +4,7 @@ called.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,7 @@ from tsdyn_lint.infer.values import (
     unknown,
 )
 from tsdyn_lint.infer.walk import ANY, GUESS, Notes
+from tsdyn_lint.nodes import children
 from tsdyn_lint.resolve import Class, Function, Module
 from tsdyn_lint.usage import SCRIPT_IF_TRACING
 
@@ -62,7 +64,6 @@ class _Answer:
 
     confidence: int
     result: Value
-    function: Function
     notes: Notes
     changes: int
     site: tuple[cst.CSTNode | None, ...] | None
@@ -74,7 +75,8 @@ class Calls(Recall):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._memo: dict[Any, _Answer] = {}
+        self._memo: dict[Module, dict[Any, _Answer]] = defaultdict(dict)
+        """What finished calls gave, by the file of the function called."""
         self._changes: list[int] = []
         """Names of attributes that no longer hold what finished calls found, as they became known."""
         self._touches: dict[Class | Function, int] = {}
@@ -82,6 +84,8 @@ class Calls(Recall):
         self._decorated: dict[Function, Func | None] = {}
         self._wrappers: dict[Function, bool] = {}
         """Decorators, and whether what they return calls what they are given."""
+        self._constants: dict[cst.Param, Const] = {}
+        """Defaults that are the same in any call."""
         self._returns_nothing: dict[cst.CSTNode, bool] = {}
         self._entered: set[Function] = set()
         """Decorated functions whose own body was walked."""
@@ -92,20 +96,20 @@ class Calls(Recall):
 
     def leave(self, module: Module) -> None:
         """Forget the calls of a file's own functions, which other files hardly make: what they gave is large."""
-        self._memo = {key: known for key, known in self._memo.items() if known.function.module is not module}
+        self._memo.pop(module, None)
 
     def changed(self, touched: int) -> None:
         """Walk the functions anew that touched any of this."""
         self._changes.append(ANY | touched)
 
-    def answer(self, key: Hashable) -> _Answer | None:
-        """What an equal call gave, if it did not touch what has changed since."""
-        known = self._memo.get(key)
+    def answer(self, key: Hashable, module: Module) -> _Answer | None:
+        """What an equal call of a file's function gave, if it did not touch what has changed since."""
+        known = self._memo[module].get(key)
         if known is None:
             return None
         for changes in self._changes[known.changes :]:
             if changes & known.notes.touched:
-                del self._memo[key]
+                del self._memo[module][key]
                 return None
         known.changes = len(self._changes)
         return known
@@ -224,10 +228,10 @@ class Calls(Recall):
             return UNKNOWN
         memo_key = (
             id(function.node), id(func.env) if func.env is not None else 0, engines, bool(self.muted or muted),
-            tuple(key(v) for v in args.pos), tuple((k, key(v)) for k, v in args.kw.items()),
+            tuple(map(key, args.pos)), tuple([(k, key(v)) for k, v in args.kw.items()]) if args.kw else (),
             None if args.rest is None else key(args.rest), args.open,
         )  # fmt: skip
-        known = self.answer(memo_key)
+        known = self.answer(memo_key, function.module)
         if known is not None and known.confidence >= self.frame.confidence and known.site in (None, self.site(node)):
             self.notes.add(known.notes)
             if self.frame.repeated:
@@ -264,8 +268,8 @@ class Calls(Recall):
             notes, self.notes = self.notes, outer
             outer.add(notes)
         site = self.site(node)
-        self._memo[memo_key] = _Answer(
-            *(self.frame.confidence, result, function, notes, len(self._changes)),
+        self._memo[function.module][memo_key] = _Answer(
+            *(self.frame.confidence, result, notes, len(self._changes)),
             None if notes.askers.isdisjoint(site) else site,
             (args, func.env),
         )
@@ -425,8 +429,9 @@ class Calls(Recall):
         if value is None and func.defaults is not None:
             value = func.defaults.get(parameter.name.value)
         if value is None and parameter.default is not None:
-            with self.inside(Frame(function, function.header_piece, Env(function.module, func.env))), self.quietly():
-                value = self.expr(parameter.default)
+            value = self._constants.get(parameter)
+            if value is None:
+                value = self.default(parameter, func)
             if isinstance(value, (Seq, Mapping)):
                 value.owner, value.name = "default", parameter.name.value
             if args.open or args.rest is not None:
@@ -438,6 +443,16 @@ class Calls(Recall):
             if value is not None and value.src and not isinstance(known, Unknown):
                 return value
             return known if value is None or not isinstance(known, Unknown) else value
+        return value
+
+    def default(self, parameter: cst.Param, func: Func) -> Value:
+        """What stands in the header of a function for a parameter that is not given."""
+        function, node = func.function, parameter.default
+        assert node is not None
+        with self.inside(Frame(function, function.header_piece, Env(function.module, func.env))), self.quietly():
+            value = self.expr(node)
+        if type(value) is Const and (type(node) in _LITERALS or type(node) is cst.Name and node.value in _CONSTANTS):
+            self._constants[parameter] = value
         return value
 
     # --- super
@@ -469,6 +484,10 @@ class Calls(Recall):
         raise NotImplementedError
 
 
+_LITERALS = frozenset({cst.Integer, cst.Float, cst.SimpleString})
+_CONSTANTS = frozenset({"None", "True", "False"})
+
+
 def _is_guess(value: Value) -> bool:
     return any(type(option) is Tensor and option.hypothesis is not None for option in options(value))
 
@@ -484,7 +503,7 @@ def _own_nodes(body: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
         node = todo.pop()
         yield node
         if type(node) is not cst.FunctionDef and type(node) is not cst.ClassDef and type(node) is not cst.Lambda:
-            todo += node.children
+            todo += children(node)
 
 
 def _wraps(decorator: Function) -> bool:
@@ -496,7 +515,7 @@ def _wraps(decorator: Function) -> bool:
             return True
         if type(node) is cst.FunctionDef:
             outer, own = outer | own, _parameter_names(node)
-        todo += [(child, outer, own) for child in node.children]
+        todo += [(child, outer, own) for child in children(node)]
     return False
 
 

@@ -36,8 +36,10 @@ from tsdyn_lint.infer.values import (
     options,
 )
 from tsdyn_lint.infer.walk import GUESS, OutOfBudget, _level
+from tsdyn_lint.nodes import children
 from tsdyn_lint.parse import ParseFailure
 from tsdyn_lint.resolve import Assigned, Class, Function, Module, Program
+from tsdyn_lint.resolve.symbols import dotted_name
 from tsdyn_lint.syntax import nodes_of
 from tsdyn_lint.torchdata.load import TorchData
 from tsdyn_lint.usage import SCRIPT_IF_TRACING
@@ -134,7 +136,7 @@ class Entry:
     def run(self, walker: Walk) -> None:
         module = self.cls.module if self.cls is not None else self.function.module
         level = _level(module, self.cls)
-        frame = Frame(level, module.tree.skeleton, Env(module), (), self.name, self.confidence, self.engines)
+        frame = Frame(level, module.tree.piece, Env(module), (), self.name, self.confidence, self.engines)
         with walker.inside(frame):
             self_value: Value | None = None
             if self.cls is not None:
@@ -256,10 +258,9 @@ def _reads_of_self(nodes: Iterable[cst.CSTNode]) -> Iterator[cst.Attribute]:
         if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.value.value == "self":
             yield node
         elif not isinstance(node, cst.AssignTarget):
-            yield from _reads_of_self(node.children)
+            yield from _reads_of_self(children(node))
 
 
-_EMPTY = cst.Module([])
 _TENSOR_USES = frozenset(
     {
         "shape",
@@ -295,8 +296,13 @@ _MADE_OF_NUMBERS = frozenset(
 
 def _may_be_tensor(annotation: cst.BaseExpression) -> bool:
     """Whether an annotation leaves room for a tensor, in any spelling."""
-    text = _EMPTY.code_for_node(annotation)
-    return "Tensor" in text or text in ("Any", "typing.Any")
+    return _names_tensor(annotation) or dotted_name(annotation) in ("Any", "typing.Any")
+
+
+def _names_tensor(node: cst.CSTNode) -> bool:
+    if isinstance(node, (cst.Name, cst.SimpleString)):
+        return "Tensor" in node.value
+    return any(map(_names_tensor, children(node)))
 
 
 def _maps_tensors(function: Function) -> bool:
@@ -305,7 +311,7 @@ def _maps_tensors(function: Function) -> bool:
     if type(node) is not cst.FunctionDef or function.name.startswith("_"):
         return False
     annotations = [p.annotation for p in (*node.params.posonly_params, *node.params.params)][:1] + [node.returns]
-    return all(a is not None and "Tensor" in _EMPTY.code_for_node(a.annotation) for a in annotations)
+    return all(a is not None and _names_tensor(a.annotation) for a in annotations)
 
 
 def _body_nodes(function: Function) -> list[ast.AST]:

@@ -11,7 +11,7 @@ from typing import Any
 import libcst as cst
 
 from tsdyn_lint.findings import Confidence, Engine
-from tsdyn_lint.parse import Piece
+from tsdyn_lint.places import Piece
 from tsdyn_lint.resolve import Function, Module
 
 ALL_ENGINES = frozenset(Engine)

@@ -39,6 +39,7 @@ from tsdyn_lint.infer.values import (
     unknown,
 )
 from tsdyn_lint.infer.walk import ANY
+from tsdyn_lint.parse import parsed_expression
 from tsdyn_lint.resolve import Assigned, Class, Function, Module
 
 RNNS = frozenset({"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"})
@@ -450,7 +451,7 @@ class Instances(Calls):
     def _annotated(self, node: cst.CSTNode, module: Module) -> Value:
         if isinstance(node, (cst.SimpleString, cst.ConcatenatedString)):
             try:
-                return self._annotated(cst.parse_expression(str(node.evaluated_value)), module)
+                return self._annotated(parsed_expression(str(node.evaluated_value)), module)
             except Exception:
                 return UNKNOWN
         if isinstance(node, cst.BinaryOperation):
@@ -711,4 +712,4 @@ def _base_name(base: Class | str) -> str:
 def _nowhere(cls: Class) -> Frame:
     from tsdyn_lint.infer.walk import _level
 
-    return Frame(_level(cls.module, None), cls.module.tree.skeleton, Env(cls.module))
+    return Frame(_level(cls.module, None), cls.module.tree.piece, Env(cls.module))

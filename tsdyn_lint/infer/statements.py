@@ -37,6 +37,7 @@ from tsdyn_lint.infer.values import (
     options,
 )
 from tsdyn_lint.infer.walk import BUDGET, OutOfBudget
+from tsdyn_lint.nodes import children
 from tsdyn_lint.resolve import Function, checks_only, only_raises
 from tsdyn_lint.resolve.symbols import imported_names
 
@@ -759,7 +760,7 @@ def _captured(pattern: cst.CSTNode) -> list[str]:
         node = todo.pop()
         if isinstance(node, (cst.MatchAs, cst.MatchStar)) and node.name is not None:
             names.append(node.name.value)
-        todo.extend(node.children)
+        todo.extend(children(node))
     return names
 
 

@@ -322,7 +322,7 @@ class Core:
         if not found.values:
             return self.annotated(found.annotation, module) if found.annotation is not None else UNKNOWN
         function = _level(module, cls)
-        with self.inside(Frame(function, module.tree.skeleton, Env(module))), self.quietly():
+        with self.inside(Frame(function, module.tree.piece, Env(module))), self.quietly():
             if cls is not None:
                 for other, slot in cls.assigned.items():
                     if (
@@ -358,6 +358,14 @@ class Core:
     def quietly(self) -> AbstractContextManager[None]:
         """Walk without events."""
         return _Quietly(self)
+
+    def quiet(self, node: cst.CSTNode) -> Value:
+        """The value of an expression, without events."""
+        self.muted += 1
+        try:
+            return self.expr(node)
+        finally:
+            self.muted -= 1
 
     def under(
         self,
@@ -559,4 +567,4 @@ def _hypothesis(value: Value) -> Hypothesis | None:
 def _level(module: Module, cls: Class | None) -> Function:
     """A stand-in function for code at module or class level."""
     node = cst.Lambda(params=cst.Parameters(), body=cst.Name("None"))
-    return Function(cls.qualname if cls else "<module>", node, module, module.tree.skeleton)
+    return Function(cls.qualname if cls else "<module>", node, module, module.tree.piece)

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from tsdyn_lint.nodes import children
+
 _ASSERTIONS = frozenset({"_assert", "_check", "_check_is_size", "_check_value", "_check_index", "_check_type"})
 _NEUTRAL = (cst.Assert, cst.Pass, cst.Raise)
 
@@ -61,7 +63,7 @@ def _asserts(node: cst.CSTNode) -> bool:
 def _may_raise(node: cst.CSTNode) -> bool:
     if isinstance(node, (cst.Raise, cst.Assert)) or _asserts(node):
         return True
-    return not isinstance(node, cst.BaseExpression) and any(map(_may_raise, node.children))
+    return not isinstance(node, cst.BaseExpression) and any(map(_may_raise, children(node)))
 
 
 def _stays_inside(node: cst.CSTNode) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
+from tsdyn_lint.parse import ParseFailure, parsed_expression
+
 _WORDS = {
     **dict.fromkeys(("list", "sequence", "iterable"), "list"),
     **{word: word for word in ("tuple", "dict", "int", "float", "bool", "str")},
@@ -22,8 +24,8 @@ def comment_types(text: str) -> Sequence[cst.BaseExpression]:
     """The types of the parameters in `(Tensor, int) -> Tensor`; none where it does not read as that."""
     given = text.partition("->")[0].strip()
     try:
-        tuple_ = cst.parse_expression(f"({given[1:-1]},)")
-    except cst.ParserSyntaxError:
+        tuple_ = parsed_expression(f"({given[1:-1]},)")
+    except ParseFailure:
         return ()
     elements = tuple_.elements if isinstance(tuple_, cst.Tuple) else ()
     return () if any(isinstance(e.value, cst.Ellipsis) for e in elements) else [e.value for e in elements]
@@ -34,7 +36,7 @@ def docstring_types(text: str) -> Iterator[tuple[str, cst.BaseExpression]]:
     for described in _DESCRIBED.finditer(text):
         found = _type(described["google"] or described["numpy"] or "")  # `name (): ...` names no type
         if found:
-            yield described["name"], cst.parse_expression(found)
+            yield described["name"], parsed_expression(found)
 
 
 def _type(prose: str) -> str | None:

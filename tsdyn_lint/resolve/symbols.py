@@ -10,7 +10,8 @@ from pathlib import Path
 
 import libcst as cst
 
-from tsdyn_lint.parse import ParseFailure, Piece, Segment, Tree, marked_row
+from tsdyn_lint.parse import Deferred, ParseFailure, Tree
+from tsdyn_lint.places import Piece
 from tsdyn_lint.resolve.checking import is_a_check
 from tsdyn_lint.resolve.documented import comment_types, docstring_types
 
@@ -67,7 +68,7 @@ class Function:
         """Statements and the tree they are in; parsed on first use."""
         if isinstance(self.node, cst.Lambda):
             return (), self.header_piece
-        return self.module.tree.body(self.node, self.header_piece)
+        return self.module.tree.body(self.node), self.header_piece
 
     @cached_property
     def is_a_check(self) -> bool:
@@ -82,15 +83,7 @@ class Function:
     @cached_property
     def type_comment(self) -> str | None:
         """What follows `# type:` under the header."""
-        if isinstance(self.node, cst.Lambda) or not isinstance(self.node.body, cst.IndentedBlock):
-            return None
-        lines = [self.node.body.header.comment]
-        for first in (self.node.body.body[:1], self.body[0][:1]):
-            lines += [line.comment for statement in first for line in getattr(statement, "leading_lines", ())]
-        for comment in lines:
-            if comment is not None and comment.value.lstrip("# ").startswith("type: ("):
-                return comment.value.partition("type:")[2]
-        return None
+        return None if isinstance(self.node, cst.Lambda) else self.header_piece.type_comment(self.node)
 
     @cached_property
     def documented(self) -> Mapping[str, cst.BaseExpression]:
@@ -149,8 +142,8 @@ class Methods(Mapping[str, Function]):
 
     def __init__(self, cls: Class) -> None:
         self._cls = cls
-        self._listed: dict[str, list[Function | int]] = {}
-        """Each name's definitions in order, or the rows at which they were left out."""
+        self._listed: dict[str, list[Function | Deferred]] = {}
+        """Each name's definitions in order."""
         self._parsed: dict[str, Function] = {}
 
     def __getitem__(self, name: str) -> Function:
@@ -160,10 +153,9 @@ class Methods(Mapping[str, Function]):
             found = self._parsed[name] = listed if isinstance(listed, Function) else self._parse(name, listed)
         return found
 
-    def _parse(self, name: str, row: int) -> Function:
-        node, piece = self._cls.module.tree.definition(row)
-        assert isinstance(node, cst.FunctionDef)
-        return Function(name, node, self._cls.module, piece, self._cls)
+    def _parse(self, name: str, deferred: Deferred) -> Function:
+        module = self._cls.module
+        return Function(name, module.tree.definition(deferred), module, module.tree.piece, self._cls)
 
     def __contains__(self, name: object) -> bool:
         return name in self._listed
@@ -186,12 +178,11 @@ class Methods(Mapping[str, Function]):
         """The functions that were looked up."""
         return self._parsed.values()
 
-    def add(self, name: str, function: Function | int) -> None:
-        """Takes a function, or the row at which one was left out."""
+    def add(self, name: str, function: Function | Deferred) -> None:
         self._listed.setdefault(name, []).append(function)
 
-    def _syntax(self, listed: Function | int) -> ast.stmt | None:
-        return listed.syntax if isinstance(listed, Function) else self._cls.module.tree.methods[listed].syntax
+    def _syntax(self, listed: Function | Deferred) -> ast.stmt | None:
+        return listed.syntax
 
 
 Symbol = Imported | Assigned | Function | Class
@@ -203,7 +194,7 @@ class Symbols:
     def __init__(self, module: Module) -> None:
         self._module = module
         self._known: dict[str, Symbol] = {}
-        self._waiting: dict[str, list[int]] = {}
+        self._waiting: dict[str, list[Deferred]] = {}
 
     def __contains__(self, name: object) -> bool:
         return name in self._known or name in self._waiting
@@ -212,12 +203,12 @@ class Symbols:
         return iter({**self._known, **self._waiting})
 
     def get(self, name: str) -> Symbol | None:
-        rows = self._waiting.pop(name, ())
+        waiting = self._waiting.pop(name, ())
         try:
-            for row in rows:
-                self._module.collect(row)
+            for deferred in waiting:
+                self._module.collect(deferred)
         except ParseFailure:
-            self._waiting[name] = list(rows)  # whoever asks next is told as well
+            self._waiting[name] = list(waiting)  # whoever asks next is told as well
             raise
         return self._known.get(name)
 
@@ -226,9 +217,9 @@ class Symbols:
         symbol = None if name in self._waiting else self._known.get(name)
         return symbol.dotted if isinstance(symbol, Imported) else None
 
-    def defer(self, name: str, row: int) -> None:
+    def defer(self, name: str, deferred: Deferred) -> None:
         """`name` is bound by a statement that the skeleton left out."""
-        self._waiting.setdefault(name, []).append(row)
+        self._waiting.setdefault(name, []).append(deferred)
 
     def set(self, name: str, symbol: Symbol) -> None:
         self._known[name] = symbol
@@ -247,25 +238,25 @@ class Module:
 
     def __post_init__(self) -> None:
         self.symbols = Symbols(self)
-        self._definitions: dict[int, Class | Function] = {}
-        _Collector(self, self.tree.skeleton).statements(self.tree.skeleton.tree.body, None)
+        self._definitions: dict[cst.CSTNode, Class | Function] = {}
+        _Collector(self).statements(self.tree.statements, None)
 
-    def collect(self, row: int) -> None:
-        """Parse the definition that the skeleton left out at a row."""
-        if row not in self._definitions:
-            statement, piece = self.tree.definition(row)
-            _Collector(self, piece, row).statements([statement], None)
+    def collect(self, deferred: Deferred) -> None:
+        """Takes the definition that the skeleton left out."""
+        node = self.tree.definition(deferred)
+        if node not in self._definitions:
+            _Collector(self).statements([node], None)
 
-    def define(self, row: int, symbol: Class | Function) -> None:
+    def define(self, symbol: Class | Function) -> None:
         """A class or function of the module level; a later definition of the name hides it, no more."""
-        self._definitions[row] = symbol
+        self._definitions[symbol.node] = symbol
         self.symbols.set(symbol.name, symbol)
 
     def _all(self, kind: str) -> list[Class | Function]:
-        for row, segment in self.tree.deferred.items():
-            if segment.kind == kind and row not in self._definitions:
-                self.symbols.get(segment.names[0])
-        return [self._definitions[row] for row in sorted(self._definitions)]
+        for deferred in self.tree.deferred:
+            if deferred.kind == kind:
+                self.symbols.get(deferred.names[0])
+        return sorted(self._definitions.values(), key=lambda symbol: self.tree.piece.span(symbol.node)[0])
 
     def release(self) -> None:
         """Takes the module apart, with all that is defined in it: nothing may ask it any more."""
@@ -313,20 +304,18 @@ class Module:
 class _Collector:
     """Fills a Module from the statements of its module level and class bodies in one tree."""
 
-    def __init__(self, module: Module, piece: Piece, row: int = 0) -> None:
-        self.module, self.piece, self.row = module, piece, row
+    def __init__(self, module: Module) -> None:
+        self.module, self.piece = module, module.tree.piece
 
-    def statements(self, body: Sequence[cst.CSTNode], cls: Class | None) -> None:
+    def statements(self, body: Sequence[cst.CSTNode | Deferred], cls: Class | None) -> None:
         for statement in body:
-            if isinstance(statement, cst.SimpleStatementLine):
-                row = marked_row(statement)
-                if row is not None and cls is not None:
-                    self.method(self.module.tree.methods[row], cls)
-                    continue
-                if row is not None:
-                    for name in self.module.tree.deferred[row].names:
-                        self.module.symbols.defer(name, row)
-                    continue
+            if isinstance(statement, Deferred):
+                if cls is not None:
+                    self.method(statement, cls)
+                else:
+                    for name in statement.names:
+                        self.module.symbols.defer(name, statement)
+            elif isinstance(statement, cst.SimpleStatementLine):
                 for small in statement.body:
                     self.small(small, cls)
             elif isinstance(statement, cst.FunctionDef):
@@ -340,22 +329,22 @@ class _Collector:
     def function(self, node: cst.FunctionDef, cls: Class | None) -> None:
         function = Function(node.name.value, node, self.module, self.piece, cls)
         if cls is None:
-            self.module.define(self.row or id(node), function)
+            self.module.define(function)
             return
         # a property's setter and deleter must not hide its getter
         if any(isinstance(d, cst.Attribute) and d.attr.value in ("setter", "deleter") for d in function.decorators):
             return
         cls.methods.add(function.name, function)
 
-    def method(self, segment: Segment, cls: Class) -> None:
-        decorators = getattr(segment.syntax, "decorator_list", ())
+    def method(self, deferred: Deferred, cls: Class) -> None:
+        decorators = getattr(deferred.syntax, "decorator_list", ())
         if not any(isinstance(d, ast.Attribute) and d.attr in ("setter", "deleter") for d in decorators):
-            cls.methods.add(segment.names[0], segment.first)
+            cls.methods.add(deferred.names[0], deferred)
 
     def klass(self, node: cst.ClassDef, outer: Class | None) -> None:
         cls = Class(node.name.value, node, self.module, self.piece, outer)
         if outer is None:
-            self.module.define(self.row or id(node), cls)
+            self.module.define(cls)
         else:
             outer.classes[cls.name] = cls
         self.statements(node.body.body, cls)

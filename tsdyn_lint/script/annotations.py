@@ -8,7 +8,9 @@ from typing import Any
 import libcst as cst
 
 from tsdyn_lint.infer.instances import is_dataclass
+from tsdyn_lint.parse import parsed_expression
 from tsdyn_lint.resolve import Assigned, Class, Module, Program
+from tsdyn_lint.resolve.symbols import dotted_name
 from tsdyn_lint.script import types as t
 
 _PLAIN = {
@@ -105,7 +107,7 @@ class Annotations:
     def _string(self, node: Any, module: Module) -> t.Type:
         try:
             text = node.evaluated_value
-            inner = cst.parse_expression(text)
+            inner = parsed_expression(text)
         except Exception:
             return t.UNKNOWN
         return self.read(inner, module)
@@ -136,7 +138,7 @@ class Annotations:
             if isinstance(value, (cst.Name, cst.Attribute, cst.Subscript, cst.BinaryOperation)):
                 return self.read(value, symbol.module)
             if isinstance(value, cst.Call) and self.dotted(value.func, symbol.module)[0] in _NO_TYPES:
-                raise Refused(f"unknown type name '{cst.Module([]).code_for_node(node)}'", node)
+                raise Refused(f"unknown type name '{dotted_name(node)}'", node)
             return t.UNKNOWN
         if not dotted:
             return t.UNKNOWN

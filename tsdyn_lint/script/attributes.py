@@ -8,6 +8,7 @@ from typing import Any
 
 import libcst as cst
 
+from tsdyn_lint.nodes import children
 from tsdyn_lint.resolve import Assigned, Class, Function, Program
 from tsdyn_lint.script import schema as s
 from tsdyn_lint.script import types as t
@@ -343,7 +344,7 @@ def _names_read(node: cst.CSTNode) -> set[str]:
     """All names under a node but attributes' and keywords'."""
     if isinstance(node, cst.Name):
         return {node.value}
-    parts = [node.value] if isinstance(node, (cst.Attribute, cst.Arg)) else node.children
+    parts = [node.value] if isinstance(node, (cst.Attribute, cst.Arg)) else children(node)
     return set().union(*map(_names_read, parts))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import libcst as cst
 
-from tsdyn_lint.parse import Piece
+from tsdyn_lint.places import Piece
 from tsdyn_lint.resolve import Function
 from tsdyn_lint.script import project_calls
 from tsdyn_lint.script import types as t

@@ -9,7 +9,7 @@ from typing import Any
 
 import libcst as cst
 
-from tsdyn_lint.parse import Piece
+from tsdyn_lint.places import Piece
 from tsdyn_lint.resolve import Class, Function
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.compiler import Compiler
@@ -288,4 +288,4 @@ def row(values: list[V]) -> V:
 
 
 def _text(node: cst.CSTNode, piece: Piece) -> str:
-    return " ".join(piece.tree.code_for_node(node).split())
+    return " ".join(piece.text(node).split())

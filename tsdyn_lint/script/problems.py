@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import libcst as cst
 
-from tsdyn_lint.parse import Piece
+from tsdyn_lint.places import Piece
 from tsdyn_lint.resolve import Function, Program
 from tsdyn_lint.script.annotations import Annotations
 from tsdyn_lint.script.data import ScriptData

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from tsdyn_lint.parse import Piece
+from tsdyn_lint.parse import ParseFailure, parsed_expression
+from tsdyn_lint.places import Piece
 from tsdyn_lint.resolve import Function, Module
 from tsdyn_lint.script import schema as s
 from tsdyn_lint.script import types as t
@@ -136,8 +137,8 @@ class Signatures(Problems):
         unread = [t.UNKNOWN] * count, t.UNKNOWN
         given, _, result = text.partition("->")
         try:
-            tuple_, returned = cst.parse_expression(f"({given.strip()[1:-1]},)"), cst.parse_expression(result.strip())
-        except cst.ParserSyntaxError:
+            tuple_, returned = parsed_expression(f"({given.strip()[1:-1]},)"), parsed_expression(result.strip())
+        except ParseFailure:
             return unread
         if not isinstance(tuple_, cst.Tuple) or any(isinstance(e.value, cst.Ellipsis) for e in tuple_.elements):
             return unread
