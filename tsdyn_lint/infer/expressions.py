@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -63,12 +64,18 @@ _ABOUT = {
 class Expressions(Containers):
     """`expr` evaluates; calls are in the classes that build on this one."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._handlers: dict[type, Callable[[Any], Value]] = {
+            kind: getattr(self, name) for kind, name in _HANDLERS.items()
+        }
+
     def expr(self, node: cst.CSTNode) -> Value:
         self.steps += 1
         if self.steps > BUDGET:
             raise OutOfBudget
-        handler = _HANDLERS.get(type(node))
-        return UNKNOWN if handler is None else handler(self, node)
+        handler = self._handlers.get(type(node))
+        return UNKNOWN if handler is None else handler(node)
 
     # --- names and constants
 
@@ -161,7 +168,7 @@ class Expressions(Containers):
         part, self.part = self.part, node.value
         owner = self.expr(node.value)
         self.part = part
-        if isinstance(owner, Tensor):
+        if type(owner) is Tensor:
             if type(node.value) is cst.BinaryOperation:
                 self.hint_operands(node.value)
             elif type(node.value) is cst.Attribute and node.attr.value in _ABOUT:
@@ -182,8 +189,7 @@ class Expressions(Containers):
 
     def hint_operands(self, node: cst.BinaryOperation) -> None:
         """`(a + b).mean()`: one of them is a tensor, so where nothing more is known of either each may be it."""
-        with self.quietly():
-            operands = [self.expr(node.left), self.expr(node.right)]
+        operands = [self.quiet(node.left), self.quiet(node.right)]
         tensors = [operand for operand in operands if isinstance(operand, Tensor)]
         if all(tensor.hypothesis is not None and not tensor.hypothesis.confirmed for tensor in tensors):
             for tensor in tensors:
@@ -318,37 +324,40 @@ class Expressions(Containers):
     def awaited(self, node: cst.Await) -> Value:
         return self.expr(node.expression)
 
+    def ellipsis(self, _: cst.Ellipsis) -> Value:
+        return Const(...)
+
     def call(self, node: cst.Call) -> Value:
         raise NotImplementedError
 
 
-_HANDLERS: dict[type, Any] = {
-    cst.Name: Expressions.name,
-    cst.Integer: Expressions.integer,
-    cst.Float: Expressions.float_,
-    cst.Imaginary: Expressions.imaginary,
-    cst.SimpleString: Expressions.string,
-    cst.ConcatenatedString: Expressions.concatenated,
-    cst.FormattedString: Expressions.formatted,
-    cst.Attribute: Expressions.attribute,
-    cst.UnaryOperation: Expressions.unary,
-    cst.BooleanOperation: Expressions.boolean,
-    cst.BinaryOperation: Expressions.binary_operation,
-    cst.Comparison: Expressions.comparison,
-    cst.List: Expressions.list_,
-    cst.Tuple: Expressions.list_,
-    cst.Set: Expressions.list_,
-    cst.Dict: Expressions.dict_,
-    cst.ListComp: Expressions.comprehension,
-    cst.SetComp: Expressions.comprehension,
-    cst.DictComp: Expressions.comprehension,
-    cst.GeneratorExp: Expressions.comprehension,
-    cst.Subscript: Expressions.subscript,
-    cst.IfExp: Expressions.conditional,
-    cst.Lambda: Expressions.lambda_,
-    cst.NamedExpr: Expressions.walrus,
-    cst.Yield: Expressions.yielded,
-    cst.Await: Expressions.awaited,
-    cst.Call: lambda self, node: self.call(node),
-    cst.Ellipsis: lambda self, node: Const(...),
+_HANDLERS = {
+    cst.Name: "name",
+    cst.Integer: "integer",
+    cst.Float: "float_",
+    cst.Imaginary: "imaginary",
+    cst.SimpleString: "string",
+    cst.ConcatenatedString: "concatenated",
+    cst.FormattedString: "formatted",
+    cst.Attribute: "attribute",
+    cst.UnaryOperation: "unary",
+    cst.BooleanOperation: "boolean",
+    cst.BinaryOperation: "binary_operation",
+    cst.Comparison: "comparison",
+    cst.List: "list_",
+    cst.Tuple: "list_",
+    cst.Set: "list_",
+    cst.Dict: "dict_",
+    cst.ListComp: "comprehension",
+    cst.SetComp: "comprehension",
+    cst.DictComp: "comprehension",
+    cst.GeneratorExp: "comprehension",
+    cst.Subscript: "subscript",
+    cst.IfExp: "conditional",
+    cst.Lambda: "lambda_",
+    cst.NamedExpr: "walrus",
+    cst.Yield: "yielded",
+    cst.Await: "awaited",
+    cst.Call: "call",
+    cst.Ellipsis: "ellipsis",
 }

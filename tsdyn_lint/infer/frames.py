@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, Sides, Step
 from tsdyn_lint.infer.values import Value, join
-from tsdyn_lint.parse import Piece
+from tsdyn_lint.places import Piece
 from tsdyn_lint.resolve import Function, Module
 
 
@@ -76,7 +76,7 @@ def joined(snapshots: Iterable[dict[str, Value]]) -> dict[str, Value] | None:
     return result
 
 
-@dataclass
+@dataclass(slots=True)
 class Loop:
     """Variables at each `break` and `continue` of the loop being walked."""
 
@@ -84,7 +84,7 @@ class Loop:
     continues: list[dict[str, Value]] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(slots=True)
 class Frame:
     """One function being walked."""
 

@@ -154,8 +154,7 @@ class Operators(Refinement):
         last = node.right.expression if isinstance(node.right, cst.UnaryOperation) else node.right
         if not isinstance(last, cst.Call) or last.args:
             return frozenset()
-        with self.quietly():
-            flag = self.flag(self.expr(node.right))
+        flag = self.flag(self.quiet(node.right))
         if flag is None:
             return frozenset()
         decided = ALL_ENGINES - flag.may if isinstance(node.operator, cst.And) else flag.sure

@@ -20,7 +20,7 @@ _OFTEN = 3
 _NEVER = Summary((), (), None, (), 0)
 
 
-@dataclass
+@dataclass(slots=True)
 class Args:
     """Arguments of a call.
 

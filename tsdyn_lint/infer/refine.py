@@ -50,16 +50,14 @@ class Refinement(Core):
             and type(test.func) is cst.Name
             and test.func.value == "isinstance"
         ):
-            with self.quietly():
-                wanted = self.expr(test.args[1].value)
+            wanted = self.quiet(test.args[1].value)
             self.narrow(
                 test.args[0].value,
                 lambda v: self.is_instance(v, wanted) is not (not truth),
                 self.instance_of(wanted) if truth else None,
             )
         elif type(test) is cst.Call and len(test.args) == 1:
-            with self.quietly():
-                called = self.expr(test.func)
+            called = self.quiet(test.func)
             if isinstance(called, Outside) and called.dotted in ("torch.is_tensor", "torch.overrides.is_tensor_like"):
                 self.narrow(
                     test.args[0].value,
@@ -73,10 +71,7 @@ class Refinement(Core):
         path = path_of(node)
         if not path:
             return
-        if type(node) is cst.NamedExpr:
-            return
-        with self.quietly():
-            value = self.expr(node)
+        value = self.quiet(node)
         kept = [v for v in options(value) if keep(v) is not False]
         if isinstance(value, Either) and kept and len(kept) < len(value.options):
             result = kept[0] if len(kept) == 1 else Either(tuple(kept))
@@ -96,8 +91,7 @@ class Refinement(Core):
             node = node.value
         if type(node) is not cst.Name:
             return
-        with self.quietly():
-            value = self.expr(node)
+        value = self.quiet(node)
         if isinstance(value, Tensor) and value.rank is None:
             self.frame.env.hold(node.value, replace(value, rank=rank))
 
@@ -146,7 +140,8 @@ def path_of(node: cst.CSTNode) -> str:
     # by type: libcst's classes are abstract ones, whose isinstance is slow where the answer is no
     if type(node) is cst.Name:
         return node.value
-    if type(node) is cst.Attribute:
-        inner = path_of(node.value)
-        return f"{inner}.{node.attr.value}" if inner else ""
-    return ""
+    parts: list[str] = []
+    while type(node) is cst.Attribute:
+        parts.append(node.attr.value)
+        node = node.value
+    return ".".join([node.value, *reversed(parts)]) if parts and type(node) is cst.Name else ""

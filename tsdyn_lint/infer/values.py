@@ -246,7 +246,7 @@ def sources(*values: Value) -> frozenset[Event]:
     for value in values:
         if value.src:
             found = found | value.src if found else value.src
-        elif isinstance(value, Either):
+        elif type(value) is Either:
             for option in value.options:
                 if option.src:
                     found |= option.src

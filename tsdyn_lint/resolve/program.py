@@ -59,9 +59,12 @@ class Program:
         self.heirs_of: dict[tuple[Path, str], tuple[bool, list[Path]]] = {}
         """Classes that were asked for subclasses: whether there are any, and the files that were looked into."""
         self._looked_up: dict[tuple[Module, str], Definition | None] = {}
+        self._members: dict[tuple[Class, str, Class | None], Function | Assigned | Class | None] = {}
         self._starred: dict[tuple[str, str], Path | None] = {}
+        self._stars: dict[tuple[Module, str], list[str]] = {}
+        """Modules that a module imports with `*` and that may bind a name."""
         self._mentioned = {} if exports is None else exports
-        self._noted: set[tuple[Module, Path, str]] = set()
+        self._noted: set[tuple[Module, Module | Path, str]] = set()
         self.read_by: dict[Path, dict[Path, set[str]]] = {}
         """For each module's file, the files that were looked up from it, and the names that they were asked for."""
         self.missing: set[Path] = set()
@@ -122,13 +125,14 @@ class Program:
             self._by_name[key] = self._find(dotted, self.root(asking.path), asking)
         found = self._by_name[key]
         if found is not None and found is not asking:
-            self._asked(asking, found.path)
+            self._asked(asking, found)
         return found
 
-    def _asked(self, asking: Module, path: Path, name: str = "") -> None:
-        note = (asking, path, name)
+    def _asked(self, asking: Module, asked: Module | Path, name: str = "") -> None:
+        note = (asking, asked, name)
         if note not in self._noted:
             self._noted.add(note)
+            path = asked.path if isinstance(asked, Module) else asked
             self.read_by.setdefault(asking.path, {}).setdefault(path, set()).add(name)
 
     def _find(self, dotted: str, root: Path, asking: Module) -> Module | None:
@@ -235,10 +239,13 @@ class Program:
             return self.find(symbol.dotted, module, seen)
         if symbol is not None:
             return symbol
-        for star in module.stars:
-            other = self.module(star, module) if self._mentions(star, name, module) else None
+        key = (module, name)
+        if key not in self._stars:
+            self._stars[key] = [star for star in module.stars if self._mentions(star, name, module)]
+        for star in self._stars[key]:
+            other = self.module(star, module)
             if other is not None:
-                self._asked(module, other.path, name)
+                self._asked(module, other, name)
                 found = self.lookup(other, name, seen)
                 if found is not None:
                     return found
@@ -270,13 +277,13 @@ class Program:
             found: Definition = module
             for part in parts[cut:]:
                 if isinstance(found, Module):
-                    self._asked(asking, found.path, part)
+                    self._asked(asking, found, part)
                 member = self.member(found, part, _seen)
                 if member is None:
                     return dotted
                 found = member
             if isinstance(found, Module):  # whatever is asked of it later
-                self._asked(asking, found.path, EVERYTHING)
+                self._asked(asking, found, EVERYTHING)
             return found
         return dotted
 
@@ -290,7 +297,7 @@ class Program:
             if owner.is_package and name not in owner.symbols:
                 inner = self.module(f"{owner.name}.{name}", owner)
                 if inner is not None:
-                    self._asked(owner, inner.path, EVERYTHING)
+                    self._asked(owner, inner, EVERYTHING)
                     return inner
             return self.lookup(owner, name, _seen)
         if isinstance(owner, Class):
@@ -333,6 +340,12 @@ class Program:
 
     def class_member(self, cls: Class, name: str, after: Class | None = None) -> Function | Assigned | Class | None:
         """A member by the class hierarchy; with `after`, only from the bases that follow that class (`super()`)."""
+        key = (cls, name, after)
+        if key not in self._members:
+            self._members[key] = self._class_member(cls, name, after)
+        return self._members[key]
+
+    def _class_member(self, cls: Class, name: str, after: Class | None) -> Function | Assigned | Class | None:
         line = self.mro(cls)
         if after is not None:
             line = line[line.index(after) + 1 :] if after in line else ()
