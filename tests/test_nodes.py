@@ -137,7 +137,7 @@ def _pairs(made: Any, parsed: Any) -> Iterator[tuple[Any, Any]]:
         yield from _pairs(one, other)
 
 
-@pytest.mark.parametrize("text", _texts())
+@pytest.mark.parametrize("text", [*_texts()])
 def test_nodes_are_those_that_libcst_parses(text: str) -> None:
     maker = Maker()
     made, parsed = maker.statements(ast.parse(text).body), cst.parse_module(text)
