@@ -14,14 +14,17 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import libcst as cst
 
 from tsdyn_lint.nodes import Maker, UnknownSyntax
+from tsdyn_lint.outline import Statement, Summary, statements_of, summary_of
 from tsdyn_lint.places import MadePiece, Piece, PrintedPiece
+from tsdyn_lint.syntax import nodes_of
+from tsdyn_lint.usage import may_capture
 
 _LONG = 3
 """Assignments and calls of more rows than this are worth leaving out."""
@@ -72,6 +75,25 @@ class Tree:
         else:
             self.piece = MadePiece(self.lines, self._maker.origins)
             self.statements = self._made(partial(self._maker.statements, self.syntax.body), self._outside)
+
+    @cached_property
+    def outline(self) -> list[Statement]:
+        """The statements of the module level; none where only libcst could read the file."""
+        return [] if self.syntax is None else statements_of(self.syntax, self.lines)
+
+    @cached_property
+    def summary(self) -> Summary:
+        return summary_of(self.outline)
+
+    @cached_property
+    def may_capture(self) -> bool:
+        """Whether its text has what a capture needs."""
+        return may_capture(self.text.encode())
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All that `ast` read."""
+        return [] if self.syntax is None else nodes_of(self.syntax)
 
     def definition(self, deferred: Deferred) -> Any:
         """The node of a statement that was left out: a class without its functions, a function without its body.

@@ -102,18 +102,24 @@ def may_capture(data: bytes) -> bool:
     return b"torch" in data and _MAYBE.search(data) is not None
 
 
-def says_of_others(text: str, syntax: ast.Module | None = None) -> bool:
-    """Whether a statement of a file may decide how others are judged: it captures them, or is a kernel for one."""
+def says_of_others(text: str, nodes: Iterable[ast.AST] | None = None) -> bool:
+    """Whether a statement of a file may decide how others are judged: it captures them, or is a kernel for one.
+
+    `nodes`: those of the file, where they are known; none if it cannot hold a capture.
+    """
     if "register_fake" in text:
         return True
-    if not may_capture(text.encode()):
-        return False
-    from tsdyn_lint.syntax import nodes_of
+    if nodes is None:
+        if not may_capture(text.encode()):
+            return False
+        from tsdyn_lint.syntax import nodes_of
 
-    tree = syntax or _parsed(text)
-    return tree is None or any(
-        getattr(node, _NAMED.get(type(node).__name__, ""), "").rpartition(".")[2] in _LAST_NAMES
-        for node in nodes_of(tree)
+        tree = _parsed(text)
+        if tree is None:
+            return True
+        nodes = nodes_of(tree)
+    return any(
+        getattr(node, _NAMED.get(type(node).__name__, ""), "").rpartition(".")[2] in _LAST_NAMES for node in nodes
     )
 
 
@@ -149,9 +155,15 @@ def usage_of(data: bytes) -> Usage:
     if tree is None:
         return Usage(bases=bases)
     nodes = nodes_of(tree)
-    names = dict(_imported(nodes)).get
-    chains = [node for node in nodes if isinstance(node, (ast.Name, ast.Attribute))] if captures else []
-    called = {full for node in chains if (full := dotted(node, names)) in CAPTURES}
+    imported = dict(_imported(nodes))
+    names = imported.get
+    plain = {name for name, full in imported.items() if full in CAPTURES}
+    chains = [
+        node
+        for node in nodes
+        if type(node) is ast.Attribute and node.attr in _LAST_NAMES or type(node) is ast.Name and node.id in plain
+    ]
+    called = {full for node in chains if (full := dotted(node, names)) in CAPTURES} if captures else set()
     switches: dict[str, bool] = {}
     reordered: set[str] = set()
     for name, value in _settings(nodes, names) if sets else ():

@@ -9,8 +9,7 @@ from weakref import WeakKeyDictionary
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.resolve import Module
-from tsdyn_lint.syntax import nodes_of
-from tsdyn_lint.usage import CAPTURES, dotted, may_capture
+from tsdyn_lint.usage import CAPTURES, dotted
 
 _EXAMPLES = frozenset({"args", "example_inputs"})
 
@@ -47,9 +46,9 @@ def inputs_of(module: Module, name: str) -> int:
 
 def _captures(module: Module) -> list[Capture]:
     syntax = module.tree.syntax
-    if syntax is None or not may_capture(module.tree.text.encode()):
+    if syntax is None or not module.tree.may_capture:
         return []
-    nodes = nodes_of(syntax)
+    nodes = module.tree.nodes
     examples: dict[str, ast.FunctionDef | ast.expr] = {
         **{n.name: n for n in syntax.body if isinstance(n, ast.FunctionDef)},
         **{

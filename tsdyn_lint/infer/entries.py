@@ -40,7 +40,6 @@ from tsdyn_lint.nodes import children
 from tsdyn_lint.parse import ParseFailure
 from tsdyn_lint.resolve import Assigned, Class, Function, Module, Program
 from tsdyn_lint.resolve.symbols import dotted_name
-from tsdyn_lint.syntax import nodes_of
 from tsdyn_lint.torchdata.load import TorchData
 from tsdyn_lint.usage import SCRIPT_IF_TRACING
 
@@ -314,17 +313,12 @@ def _maps_tensors(function: Function) -> bool:
     return all(a is not None and _names_tensor(a.annotation) for a in annotations)
 
 
-def _body_nodes(function: Function) -> list[ast.AST]:
-    """All nodes of the statements of a function."""
-    return [inner for part in getattr(function.syntax, "body", ()) for inner in nodes_of(part)]
-
-
 def _tensor_parameters(function: Function) -> frozenset[str]:
     """Parameters of the function that are used as only a tensor can be."""
     found: set[str] = set()
     parameters = (*function.node.params.params, *function.node.params.posonly_params)
     names = {p.name.value for p in parameters if p.annotation is None or _may_be_tensor(p.annotation.annotation)}
-    for node in _body_nodes(function):
+    for node in function.nodes:
         if isinstance(node, ast.Attribute):
             if isinstance(node.value, ast.Name) and node.value.id in names and node.attr in _TENSOR_USES:
                 found.add(node.value.id)
@@ -342,7 +336,7 @@ def _counted(function: Function, parameter: cst.Param) -> bool:
     """Whether an un-annotated parameter goes into `arange`, where a number is as likely as a tensor."""
     if parameter.annotation is not None:
         return False
-    for node in _body_nodes(function):
+    for node in function.nodes:
         if isinstance(node, ast.Call) and dotted_ast(node.func, function.module) == "torch.arange":
             terms = [term for a in node.args for term in _terms(a)]
             if any(isinstance(term, ast.Name) and term.id == parameter.name.value for term in terms):
@@ -355,7 +349,7 @@ def _used_otherwise(function: Function, parameter: cst.Param) -> bool:
     if parameter.annotation is not None:
         return False
     name = parameter.name.value
-    nodes = _body_nodes(function)
+    nodes = function.nodes
     names = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
     rebound = min((node.lineno for node in names if isinstance(node.ctx, ast.Store)), default=None)
     return any(
@@ -371,7 +365,7 @@ def _is_a_size(function: Function, parameter: cst.Param) -> bool:
     """Whether an un-annotated parameter is a size that a view, a tiling or a padding is given."""
     if parameter.annotation is not None:
         return False
-    nodes = _body_nodes(function)
+    nodes = function.nodes
     sizes = [size for node in nodes if isinstance(node, ast.Call) for size in _sizes(node)]
     return any(isinstance(size, ast.Name) and size.id == parameter.name.value for size in sizes)
 

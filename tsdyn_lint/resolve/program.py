@@ -9,7 +9,7 @@ from pathlib import Path
 
 import libcst as cst
 
-from tsdyn_lint.outline import EVERYTHING, Summary, classes_of, statements_of, summary_of
+from tsdyn_lint.outline import EVERYTHING, Summary, classes_of
 from tsdyn_lint.parse import ParseFailure, Tree
 from tsdyn_lint.resolve.symbols import Assigned, Class, Function, Imported, Module, Symbol
 from tsdyn_lint.usage import says_of_others
@@ -183,7 +183,7 @@ class Program:
     def summaries(self) -> dict[Path, Summary]:
         """What the files that were read bind at their module level, as far as `ast` can tell."""
         return {
-            path: summary_of(statements_of(module.tree.syntax, module.tree.lines))
+            path: module.tree.summary
             for path, module in self._by_path.items()
             if isinstance(module, Module) and module.tree.syntax is not None
         }
@@ -194,9 +194,11 @@ class Program:
 
     def _roots_of(self, module: Module) -> frozenset[str]:
         tree = module.tree
-        if tree.syntax is None or module.path in self.loose or says_of_others(tree.text, tree.syntax):
+        if tree.syntax is None or module.path in self.loose:
             return frozenset({EVERYTHING})
-        return classes_of(statements_of(tree.syntax, tree.lines))
+        if says_of_others(tree.text, tree.nodes if tree.may_capture else ()):
+            return frozenset({EVERYTHING})
+        return classes_of(tree.outline)
 
     def common(self) -> dict[Path, Tree]:
         """The trees of files that were read for others, or from several folders: the next files will ask for them."""

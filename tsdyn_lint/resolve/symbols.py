@@ -14,6 +14,7 @@ from tsdyn_lint.parse import Deferred, ParseFailure, Tree
 from tsdyn_lint.places import Piece
 from tsdyn_lint.resolve.checking import is_a_check
 from tsdyn_lint.resolve.documented import comment_types, docstring_types
+from tsdyn_lint.syntax import nodes_of
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,11 @@ class Function:
     def syntax(self) -> ast.stmt | None:
         """The function as `ast` has it; its body is not parsed for that."""
         return None if isinstance(self.node, cst.Lambda) else self.module.tree.syntax_of(self.node)
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes of its statements as `ast` has them."""
+        return [inner for statement in getattr(self.syntax, "body", ()) for inner in nodes_of(statement)]
 
     @cached_property
     def type_comment(self) -> str | None:
