@@ -29,7 +29,7 @@ def model(*parts: Value, cls: Any = OTHER) -> Instance:
 
 
 def test_what_looks_like_an_earlier_object_gives_way_to_it() -> None:
-    sharing = Sharing({})
+    sharing = Sharing({}, {})
     first = sharing.shared(model(part(3)))
     second = sharing.shared(model(part(3)))
     assert second is first
@@ -40,7 +40,7 @@ def test_what_looks_like_an_earlier_object_gives_way_to_it() -> None:
 
 
 def test_two_parts_stay_two_and_one_stays_one() -> None:
-    sharing = Sharing({})
+    sharing = Sharing({}, {})
     alone = sharing.shared(model(part(3)))
     two = sharing.shared(model(part(3), part(3)))
     assert two.attrs["part0"] is alone.attrs["part0"]
@@ -52,7 +52,7 @@ def test_two_parts_stay_two_and_one_stays_one() -> None:
 
 
 def test_the_earlier_object_is_as_new_when_it_takes_a_place() -> None:
-    sharing = Sharing({})
+    sharing = Sharing({}, {})
     cache = Seq("list", [], UNKNOWN)
     first = sharing.shared(model(part(3, cache=cache)))
     cache.items = [Const(1)]
@@ -64,7 +64,7 @@ def test_the_earlier_object_is_as_new_when_it_takes_a_place() -> None:
 
 
 def test_objects_that_hold_each_other_are_compared() -> None:
-    sharing = Sharing({})
+    sharing = Sharing({}, {})
 
     def bound() -> Instance:
         inner = part(3)

@@ -97,6 +97,7 @@ class Calls(Recall):
     def leave(self, module: Module) -> None:
         """Forget the calls of a file's own functions, which other files hardly make: what they gave is large."""
         self._memo.pop(module, None)
+        self._leaves.clear()
 
     def changed(self, touched: int) -> None:
         """Walk the functions anew that touched any of this."""

@@ -47,10 +47,25 @@ _BUILTIN_CONSTANTS = {"True": TRUE, "False": FALSE, "None": NOTHING, "__debug__"
 
 
 @lru_cache(maxsize=4096)
-def _literal(text: str) -> str | bytes:
+def _string(text: str) -> Value:
     """The value of a string literal: the same ones are met again on each walk of a function."""
-    value: str | bytes = ast.literal_eval(text)
-    return value
+    try:
+        return Const(ast.literal_eval(text))
+    except (SyntaxError, ValueError):
+        return STR
+
+
+@lru_cache(maxsize=4096)
+def _integer(text: str) -> Value:
+    try:
+        return Const(int(text.replace("_", ""), 0))
+    except ValueError:
+        return INT
+
+
+@lru_cache(maxsize=4096)
+def _builtin(name: str) -> Outside:
+    return Outside(f"builtins.{name}")
 
 
 _ABOUT = {
@@ -99,7 +114,7 @@ class Expressions(Containers):
             value = _BUILTIN_CONSTANTS.get(name)
         if value is None:
             value = self.module_value(env.module, name)
-        return Outside(f"builtins.{name}") if value is None else value
+        return _builtin(name) if value is None else value
 
     def dotted_value(self, dotted: str) -> Value:
         """What an absolute dotted name stands for."""
@@ -109,10 +124,7 @@ class Expressions(Containers):
         return self.definition_value(found, self.frame.function.module, dotted.rpartition(".")[2])
 
     def integer(self, node: cst.Integer) -> Value:
-        try:
-            return Const(int(node.value.replace("_", ""), 0))
-        except ValueError:
-            return INT
+        return _integer(node.value)
 
     def float_(self, node: cst.Float) -> Value:
         return Const(float(node.value.replace("_", "")))
@@ -121,14 +133,7 @@ class Expressions(Containers):
         return Scalar("number", "constant")
 
     def string(self, node: cst.SimpleString) -> Value:
-        text = node.value
-        if text[0] in "\"'" and "\\" not in text:
-            quotes = 3 if text[:3] in ('"""', "'''") else 1
-            return Const(text[quotes:-quotes])
-        try:
-            return Const(_literal(text))
-        except (SyntaxError, ValueError):
-            return STR
+        return _string(node.value)
 
     def concatenated(self, node: cst.ConcatenatedString) -> Value:
         left, right = self.expr(node.left), self.expr(node.right)

@@ -58,12 +58,14 @@ class Summary:
 class Heap:
     """Objects by number, and the content of each."""
 
-    def __init__(self, shared: dict[int, Value]) -> None:
+    def __init__(self, shared: dict[int, Value], leaves: dict[int, tuple[Value, Any]]) -> None:
         self.objects: list[Any] = []
         self.sections: list[Section] = []
         self._numbers: dict[int, int] = {}
         self._shared = shared
         """Values of module and class level: the same object wherever they are met."""
+        self._leaves = leaves
+        """Tokens of leaves, each with its leaf so that nothing else gets its identity: most are met again and again."""
 
     def take(self, roots: Iterable[Value | None], by_content: bool = True) -> tuple[Any, ...]:
         """The roots as tokens, and everything they reach as numbered objects. Raises Opaque."""
@@ -90,13 +92,18 @@ class Heap:
         return self._numbers.get(id(value))
 
     def _token(self, value: Value) -> Any:
+        known = self._leaves.get(id(value))
+        if known is not None:
+            return known[1]
         if value is UNKNOWN:
             return None
         leaf = LEAVES.get(type(value))
         if leaf is not None:
             if value.src and not (len(value.src) == 1 and next(iter(value.src)).kind == "data-size"):
                 raise Opaque
-            return leaf(value)
+            token = leaf(value)
+            self._leaves[id(value)] = value, token
+            return token
         number = self._numbers.get(id(value))
         if number is None:
             if id(value) in self._shared:

@@ -97,7 +97,7 @@ class Instances(Calls):
         super().__init__(*args, **kwargs)
         self._annotations: dict[tuple[int, int], Value] = {}
         self._building: set[int] = set()
-        self.sharing = Sharing(self._shared)
+        self.sharing = Sharing(self._shared, self._leaves)
 
     def start_afresh(self) -> None:
         super().start_afresh()

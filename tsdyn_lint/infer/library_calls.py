@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import cast
 
 import libcst as cst
@@ -86,16 +87,20 @@ _NUMPY_REDUCTIONS = frozenset(
 )
 
 
+@lru_cache(maxsize=4096)
+def _outside(dotted: str) -> Value:
+    if dotted in _CONSTANTS:
+        return Const(_CONSTANTS[dotted])
+    if dotted.rpartition(".")[0].startswith("sys.version"):
+        return Scalar("other", "constant")
+    return Outside(_ALIASES.get(dotted, dotted))
+
+
 class LibraryCalls(BuiltinCalls):
     """The last layer of the walk: names outside of the program."""
 
     def outside_attribute(self, dotted: str, name: str) -> Value:
-        full = f"{dotted}.{name}"
-        if full in _CONSTANTS:
-            return Const(_CONSTANTS[full])
-        if dotted.startswith("sys.version"):
-            return Scalar("other", "constant")
-        return Outside(_ALIASES.get(full, full))
+        return _outside(f"{dotted}.{name}")
 
     def outside_call(self, dotted: str, args: Args, node: cst.CSTNode) -> Value:
         head = dotted.partition(".")[0]

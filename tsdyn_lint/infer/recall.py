@@ -57,6 +57,7 @@ class Recall(Statements):
         """The calls in progress."""
         self._instances: dict[Any, Instance] = {}
         """Objects that constructor calls made, by `instance_key`."""
+        self._leaves: dict[int, tuple[Value, Any]] = {}
         self._summaries: dict[Any, Summary | None] = {}
         self._short: dict[Class | Function, int] = {}
         """How often in a row a walk cost less than to recall it would."""
@@ -75,7 +76,7 @@ class Recall(Statements):
         """The result of a walk without events. `level`: the number of calls in progress that have no part in it."""
         if self._short.get(what[0], 0) >= _OFTEN:
             return walk()
-        heap = Heap(self._shared)
+        heap = Heap(self._shared, self._leaves)
         try:
             tokens = heap.take([*args.pos, *args.kw.values(), args.rest])
             at = (what, type(self.training), tokens, tuple(heap.sections))

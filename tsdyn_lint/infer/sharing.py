@@ -34,8 +34,8 @@ class _Part:
 class Sharing(Heap):
     """The parts of all objects shared so far."""
 
-    def __init__(self, shared: dict[int, Value]) -> None:
-        super().__init__(shared)
+    def __init__(self, shared: dict[int, Value], leaves: dict[int, tuple[Value, Any]]) -> None:
+        super().__init__(shared, leaves)
         self._parts: dict[int, _Part] = {}
         self._alike: dict[Section, list[_Part]] = {}
         self._places: dict[int, Any] = {}
