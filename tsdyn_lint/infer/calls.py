@@ -170,13 +170,13 @@ class Calls(Recall):
     # --- by the kind of what is called
 
     def invoke(self, func: Value, args: Args, node: cst.CSTNode) -> Value:
-        if isinstance(func, Func):
+        if type(func) is Func:
             return self.call_function(func, args, node)
-        if isinstance(func, Outside):
+        if type(func) is Outside:
             return self.outside_call(func.dotted, args, node)
-        if isinstance(func, Method):
+        if type(func) is Method:
             return self.method_call(func, args, node)
-        if isinstance(func, Instance):
+        if type(func) is Instance:
             return self.call_instance(func, args, node)
         if isinstance(func, ClassRef):
             return self.instantiate(func.cls, args, node)
@@ -490,7 +490,9 @@ _CONSTANTS = frozenset({"None", "True", "False"})
 
 
 def _is_guess(value: Value) -> bool:
-    return any(type(option) is Tensor and option.hypothesis is not None for option in options(value))
+    if type(value) is Tensor:
+        return value.hypothesis is not None
+    return type(value) is Either and any(map(_is_guess, value.options))
 
 
 def _is_module(value: Value | None) -> bool:

@@ -41,7 +41,10 @@ class Env:
         return None
 
     def assign(self, name: str, value: Value) -> None:
-        self.hold(name, value)
+        if "." in name:
+            self.hold(name, value)
+        else:
+            self.vars[name] = value
         if name in self.refined:
             inside = name + "."
             for known in [k for k in self.vars if k.startswith(inside)]:

@@ -97,8 +97,11 @@ class Operators(Refinement):
                 return self.or_default(node)
             if asserts:
                 facts = {**facts, "plain": False}
-            with self.under(engines=self.frame.engines - self.overruled(node)):
-                left = self.condition(node.left, form if asserts else "and" if conjunction else "or", **facts)
+            first = form if asserts else "and" if conjunction else "or"
+            reached = self.frame.engines
+            self.frame.engines = reached - self.overruled(node)
+            left = self.condition(node.left, first, **facts)
+            self.frame.engines = reached
             known, hard = self.truth(left)
             if known is not None and hard and known != conjunction:
                 return left

@@ -50,6 +50,9 @@ class Statements(Expressions):
     def block(self, statements: Sequence[cst.CSTNode]) -> bool:
         for statement in statements:
             self.steps += 1
+            if type(statement) is cst.SimpleStatementLine and len(statement.body) == 1:  # nearly all of them
+                statement = statement.body[0]
+                self.steps += 1
             if self.steps > BUDGET:
                 raise OutOfBudget
             handler = _HANDLERS.get(type(statement))
@@ -67,35 +70,35 @@ class Statements(Expressions):
 
     def expression(self, node: cst.Expr) -> bool:
         value = self.expr(node.value)
-        return not (isinstance(value, Outside) and value.dotted == "<never returns>")
+        return not (type(value) is Outside and value.dotted == "<never returns>")
 
     def assign(self, node: cst.Assign) -> bool:
-        before = {}
-        if self.tracked:
-            attributes = [t.target.attr.value for t in node.targets if type(t.target) is cst.Attribute]
-            before = {name: self.reads_of(name) for name in attributes}
+        attributes = [one.target for one in node.targets if type(one.target) is cst.Attribute]
+        before = {target.attr.value: self.reads_of(target.attr.value) for target in attributes} if self.tracked else {}
         value = self.expr(node.value)
-        for target in node.targets:
-            if _moved(node.value, target.target):
-                continue
-            updates = False
-            if self.tracked and type(target.target) is cst.Attribute:
-                name = target.target.attr.value
-                updates = self.only_updates(name, before.get(name, set()))
-            self.bind(target.target, value)
-            self.note_rebuilt(target.target, not updates)
-            if self.tracked and type(target.target) is cst.Attribute:
-                write = self.event_at("write", target.target)
-                if write is not None:
-                    write.facts["read_before"] = updates or bool(before[target.target.attr.value] - self.elsewhere)
+        for one in node.targets:
+            if type(one.target) is not cst.Attribute:
+                self.bind(one.target, value)
+            elif not _moved(node.value, one.target):
+                self.assign_attribute(one.target, value, before)
         return True
 
-    def note_rebuilt(self, target: cst.CSTNode, afresh: bool) -> None:
+    def assign_attribute(self, target: cst.Attribute, value: Value, before: dict[str, set[cst.CSTNode]]) -> None:
+        """`before`: the places that had read state of that name before the value was worked out."""
+        name = target.attr.value
+        updates = bool(self.tracked) and self.only_updates(name, before.get(name, set()))
+        self.bind_attribute(target, value, False)
+        self.note_rebuilt(target, not updates)
+        if self.tracked:
+            write = self.event_at("write", target)
+            if write is not None:
+                write.facts["read_before"] = updates or bool(before[name] - self.elsewhere)
+
+    def note_rebuilt(self, target: cst.Attribute, afresh: bool) -> None:
         """Whether an attribute now holds something made in this call alone."""
-        path = path_of(target) if type(target) is cst.Attribute else ""
+        path = path_of(target)
         if not path:
             return
-        assert isinstance(target, cst.Attribute)
         (self.frame.rebuilt.add if afresh else self.frame.rebuilt.discard)(path)
         if afresh and self.tracked:
             with self.quietly():
@@ -138,7 +141,8 @@ class Statements(Expressions):
         read_before = self.reads_of(name)
         before = self.expr(target)
         self.only_updates(name, read_before)
-        self.note_rebuilt(target, False)
+        if type(target) is cst.Attribute:
+            self.note_rebuilt(target, False)
         value = self.expr(node.value)
         operator = type(node.operator).__name__.replace("Assign", "")
         if type(target) is cst.Subscript and self.tensor(self.expr(target.value)) is not None:
@@ -684,9 +688,9 @@ def _as_given(taken: dict[str, Value], other: dict[str, Value], before: dict[str
     return {**taken, **narrowed} if narrowed else taken
 
 
-def _moved(value: cst.BaseExpression, target: cst.CSTNode) -> bool:
+def _moved(value: cst.BaseExpression, target: cst.Attribute) -> bool:
     """`self.mask = self.mask.to(x.device)`: the attribute keeps the value it had."""
-    path = path_of(target) if type(target) is cst.Attribute else ""
+    path = path_of(target)
     if not path:
         return False
     while type(value) is cst.Call and type(value.func) is cst.Attribute and value.func.attr.value in _MOVES:

@@ -186,10 +186,11 @@ class Core:
 
     def use(self, value: Value, kind: str, node: cst.CSTNode) -> None:
         """Tell the reads behind `value` that it is used in this way."""
-        if not self.muted:
-            for event in sources(value):
-                if event.kind != "data-size":
-                    self.used(event, kind, node)
+        if self.muted or not value.src and type(value) is not Either:
+            return
+        for event in sources(value):
+            if event.kind != "data-size":
+                self.used(event, kind, node)
 
     def used(self, event: Event, kind: str, node: cst.CSTNode) -> None:
         frame = self.frame
@@ -383,9 +384,9 @@ class Core:
         """The captures that a test is true in, where that is what it says: a flag, or one where paths met that
         else give False (`is_available() and is_compiling()`).
         """
-        if isinstance(value, Flag):
+        if type(value) is Flag:
             return value
-        if isinstance(value, Either):
+        if type(value) is Either:
             flags = [v for v in value.options if isinstance(v, Flag)]
             rest = [v for v in value.options if not isinstance(v, Flag)]
             if flags and all(isinstance(v, Const) and not v.value for v in rest):
@@ -395,11 +396,11 @@ class Core:
 
     def truth(self, value: Value) -> tuple[bool | None, bool]:
         """Whether a value is true, and whether that is certain (a default is not)."""
-        if isinstance(value, Const):
+        if type(value) is Const:
             return bool(value.value), not value.soft
         if isinstance(value, (Func, ClassRef, Method, Partial, ModuleRef)):
             return True, True
-        if isinstance(value, Instance):
+        if type(value) is Instance:
             if (
                 value.cls is not None
                 and not self.program.has_member(value.cls, "__len__")
@@ -407,9 +408,9 @@ class Core:
             ):
                 return True, True
             return None, False
-        if isinstance(value, Seq) and value.items is not None and value.owner == "local":
+        if type(value) is Seq and value.items is not None and value.owner == "local":
             return bool(value.items), value.kind == "tuple"
-        if isinstance(value, Either):
+        if type(value) is Either:
             seen = [self.truth(v) for v in value.options]
             for option, (known, _) in zip(value.options, seen, strict=False):
                 if isinstance(option, Const) and option.soft:
@@ -422,7 +423,7 @@ class Core:
     def test(self, value: Value, node: cst.CSTNode, form: str, **facts: Any) -> None:
         """`value` decides a branch at `node`: a tensor breaks there, a number read from one is told of it."""
         for option in options(value):
-            if isinstance(option, Tensor):
+            if type(option) is Tensor:
                 if option.hypothesis is not None and not option.hypothesis.confirmed and not option.intermediate:
                     option.hypothesis.contradicted = True  # a bare `if argument:` is a flag or an optional
                     continue
@@ -440,7 +441,7 @@ class Core:
                     numpy=option.numpy,
                     **facts,
                 )
-            elif isinstance(option, Scalar) and option.origin in ("size", "rank", "grad", "data", "random", "state"):
+            elif type(option) is Scalar and option.origin in ("size", "rank", "grad", "data", "random", "state"):
                 sized = any(event.kind == "data-size" for event in option.src)
                 self.emit(
                     "branch", node, option, sub=option.origin, form=form, test_kind=option.origin, sized=sized, **facts
