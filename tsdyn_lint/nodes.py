@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import libcst as cst
@@ -118,6 +119,18 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
         elif isinstance(value, (list, tuple)):
             found += value
     return found
+
+
+@lru_cache(maxsize=20_000)
+def literal(text: str) -> Any:
+    """The value of a literal's source: the same ones are met again on each walk. Raises SyntaxError and ValueError.
+
+    libcst's own `evaluated_value` parses it anew each time, and each time leaves garbage that holds itself.
+    """
+    if text[0] in "\"'" and "\\" not in text:
+        quotes = 3 if text[:3] in ('"""', "'''") else 1
+        return text[quotes:-quotes]
+    return int(text) if text.isdecimal() else ast.literal_eval(text)
 
 
 class UnknownSyntax(Exception):

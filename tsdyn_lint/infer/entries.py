@@ -91,7 +91,9 @@ def walk(
     for write in walker.writes:
         if "state" in write.facts:
             write.facts["reads"] = walker.read_kinds(*write.facts["state"])
-    return [*walker.events.values(), *_kept_sizes(walker)]
+    events = [*walker.events.values(), *_kept_sizes(walker)]
+    walker.release()
+    return events
 
 
 def _kept_sizes(walker: Walk) -> Iterator[Event]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -41,6 +40,7 @@ from tsdyn_lint.infer.values import (
     sources,
 )
 from tsdyn_lint.infer.walk import BUDGET, OutOfBudget
+from tsdyn_lint.nodes import literal
 from tsdyn_lint.resolve import Function
 
 _BUILTIN_CONSTANTS = {"True": TRUE, "False": FALSE, "None": NOTHING, "__debug__": TRUE}
@@ -48,9 +48,8 @@ _BUILTIN_CONSTANTS = {"True": TRUE, "False": FALSE, "None": NOTHING, "__debug__"
 
 @lru_cache(maxsize=4096)
 def _string(text: str) -> Value:
-    """The value of a string literal: the same ones are met again on each walk of a function."""
     try:
-        return Const(ast.literal_eval(text))
+        return Const(literal(text))
     except (SyntaxError, ValueError):
         return STR
 
@@ -311,6 +310,7 @@ class Expressions(Containers):
 
     def lambda_(self, node: cst.Lambda) -> Value:
         function = Function("<lambda>", node, self.frame.function.module, self.frame.piece, None, self.frame.function)
+        self.closures.append(self.frame.env)
         return Func(function, None, self.frame.env)
 
     def walrus(self, node: cst.NamedExpr) -> Value:

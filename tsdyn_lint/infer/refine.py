@@ -20,6 +20,7 @@ from tsdyn_lint.infer.values import (
     options,
 )
 from tsdyn_lint.infer.walk import Core
+from tsdyn_lint.nodes import literal
 
 
 class Refinement(Core):
@@ -43,7 +44,7 @@ class Refinement(Core):
                 elif kind in ("IsNot", "NotEqual"):
                     self.narrow(test.left, lambda v: is_none(v) is not truth)
             elif type(part.comparator) is cst.Integer and type(part.operator) is (cst.Equal if truth else cst.NotEqual):
-                self.narrow_rank(test.left, part.comparator.evaluated_value)
+                self.narrow_rank(test.left, literal(part.comparator.value))
         elif (
             type(test) is cst.Call
             and len(test.args) == 2

@@ -241,6 +241,7 @@ class Statements(Expressions):
             node.name.value, node, self.frame.function.module, self.frame.piece, None, self.frame.function
         )
         value: Value = Func(function, None, self.frame.env)
+        self.closures.append(self.frame.env)
         for decorator in reversed(node.decorators):
             name = self.expr(decorator.decorator)
             if isinstance(name, Outside) and name.dotted.startswith(contexts.DISABLERS):

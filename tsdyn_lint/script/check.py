@@ -62,7 +62,10 @@ def _problems(compiler: Compiler, module: Module, fail: Callable[[Module, str, E
                 compiler.check_function(entry.function)
         except Exception as error:
             fail(module, entry.name, error)
-    return compiler.settled()
+    settled = compiler.settled()
+    for scope in compiler.builder.closures:
+        scope.clear()
+    return settled
 
 
 def _declares(entry: Entry) -> bool:

@@ -10,11 +10,12 @@ from typing import Any
 
 import libcst as cst
 
+from tsdyn_lint.nodes import literal
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.conditions import Conditions
 from tsdyn_lint.script.emitter import as_value
 from tsdyn_lint.script.problems import CERTAIN, LIKELY, POSSIBLE
-from tsdyn_lint.script.pyvalues import Cls, Const, Ext, Fn, Inst, Lam, Map, Mod, Obj, Seq, Ten, Unk, literal
+from tsdyn_lint.script.pyvalues import Cls, Const, Ext, Fn, Inst, Lam, Map, Mod, Obj, Seq, Ten, Unk
 from tsdyn_lint.script.subscripts import Subscripts
 from tsdyn_lint.script.sugar import MISSING, REFUSED, UNKNOWN, V
 

@@ -9,6 +9,7 @@ from typing import Any
 import libcst as cst
 
 from tsdyn_lint.infer.values import hashable
+from tsdyn_lint.nodes import literal
 from tsdyn_lint.resolve import Assigned, Class, Function, Module
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.init_frames import (
@@ -32,7 +33,6 @@ from tsdyn_lint.script.pyvalues import (
     Seq,
     Ten,
     Unk,
-    literal,
     static_type,
 )
 

@@ -49,6 +49,8 @@ class Builder(InitCalls):
     def __init__(self, program: Program, data: ScriptData) -> None:
         super().__init__(program, data)
         self.made: dict[Class, list[Inst]] = {}
+        self.closures: list[dict[str, Py]] = []
+        """Scopes that functions were defined in: they hold those, which hold them."""
         self.defaults: set[Inst] = set()
         self._cache: dict[Any, Inst] = {}
         self._building: list[Class] = []
@@ -373,6 +375,7 @@ class Builder(InitCalls):
 
     def _def(self, node: cst.FunctionDef, frame: Frame) -> None:
         frame.locals[node.name.value] = Lam(node, frame.locals)
+        self.closures.append(frame.locals)
 
     def _class(self, node: cst.ClassDef, frame: Frame) -> None:
         bases = [frame.module.dotted(base.value) for base in node.bases]

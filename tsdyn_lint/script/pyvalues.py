@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import libcst as cst
@@ -196,12 +194,6 @@ def static_type(value: Py) -> t.Type:
         if all(p is parts[0] for p in parts):
             return t.List(parts[0])
     return t.UNKNOWN
-
-
-@lru_cache(maxsize=20_000)
-def literal(text: str) -> Any:
-    """The value of a literal's source (libcst's own `evaluated_value` parses it anew each time)."""
-    return ast.literal_eval(text)
 
 
 CONST_TYPES = {int: t.INT, float: t.FLOAT, bool: t.BOOL, str: t.STR, complex: t.COMPLEX, type(None): t.NONE}
