@@ -13,7 +13,7 @@ import pytest
 
 from tsdyn_lint.nodes import FIELDS, Maker, UnknownSyntax, children
 from tsdyn_lint.parse import Deferred, Tree
-from tsdyn_lint.places import MadePiece, PrintedPiece
+from tsdyn_lint.places import MadePlaces, PrintedPlaces
 
 ROOT = Path(__file__).parent.parent
 
@@ -141,7 +141,7 @@ def _pairs(made: Any, parsed: Any) -> Iterator[tuple[Any, Any]]:
 def test_nodes_are_those_that_libcst_parses(text: str) -> None:
     maker = Maker()
     made, parsed = maker.statements(ast.parse(text).body), cst.parse_module(text)
-    ours, theirs = MadePiece(text.splitlines(keepends=True), maker.origins), PrintedPiece(parsed)
+    ours, theirs = MadePlaces(text.splitlines(keepends=True), maker.origins), PrintedPlaces(parsed)
     module = cst.IndentedBlock(made)
     for one, other in _pairs(module, parsed):
         if one is module:
@@ -185,11 +185,11 @@ def test_code_of_a_node_is_the_text_that_it_stands_for() -> None:
     text = "é = 'é'\nx = f(\n    é,\n    [1],\n)\n"
     maker = Maker()
     made = maker.statements(ast.parse(text).body)
-    piece = MadePiece(text.splitlines(keepends=True), maker.origins)
+    places = MadePlaces(text.splitlines(keepends=True), maker.origins)
     call = made[1].body[0].value
-    assert piece.text(call) == "f(\n    é,\n    [1],\n)"
-    assert piece.text(call.args[1]) == "[1]"
-    start, end = piece.span(made[0].body[0].value)
+    assert places.text(call) == "f(\n    é,\n    [1],\n)"
+    assert places.text(call.args[1]) == "[1]"
+    start, end = places.span(made[0].body[0].value)
     assert (start.column, end.column) == (5, 8)
 
 

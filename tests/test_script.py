@@ -28,7 +28,7 @@ def causes(code: str, version: tuple[int, int] = (2, 13)) -> list[str]:
 
     events = script_events(program, version, fail)
     shift = HEAD.count("\n")
-    return [f"{e.piece.span(e.node)[0].row - shift}:{e.facts['cause']}" for e in events if e.judged > 1]
+    return [f"{e.module.tree.places.span(e.node)[0].row - shift}:{e.facts['cause']}" for e in events if e.judged > 1]
 
 
 def forward(body: str, signature: str = "self, x", init: str = "pass") -> list[str]:

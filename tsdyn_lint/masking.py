@@ -31,7 +31,7 @@ def behind(breaks: Iterable[Event], functions: GivenUp) -> Mapping[Event, Sequen
         for earlier, place in functions.get(event.function, ()):
             if earlier is event or event.sides[: len(place.sides)] != place.sides:
                 continue
-            start = start or event.piece.span(event.node)[0]
-            if place.piece.span(place.node)[1] < start:
+            start = start or event.module.tree.places.span(event.node)[0]
+            if place.function.module.tree.places.span(place.node)[1] < start:
                 masked.setdefault(earlier, []).append(event)
     return masked

@@ -15,8 +15,8 @@ from tsdyn_lint.findings import Engine, Finding, Related, Severity
 from tsdyn_lint.infer.events import CONFIDENCE, LIKELY, Event, Step
 from tsdyn_lint.infer.settings import CompileSettings
 from tsdyn_lint.masking import behind, given_up
-from tsdyn_lint.places import Piece
 from tsdyn_lint.problems import internal_error
+from tsdyn_lint.resolve import Function, Module
 from tsdyn_lint.rulebook import Rule, RuleBook
 from tsdyn_lint.torchdata.load import TorchData, load
 
@@ -255,7 +255,7 @@ def _finding(
     version: tuple[int, int],
 ) -> Finding:
     at: Event | Step = event.asked or event
-    start, end = at.piece.span(at.node)
+    start, end = at.module.tree.places.span(at.node)
     ordered = tuple(e for e in Engine if e in engines)
     return Finding(
         code=rule.code,
@@ -269,7 +269,7 @@ def _finding(
         confidence=CONFIDENCE[min(event.judged, verdict.confidence)],
         gb=rule.gb if Engine.DYNAMO in engines else (),
         entry=event.entry or None,
-        related=(*_related(event), *(_place(e.node, e.piece, e, "breaks next, once this is gone") for e in masked)),
+        related=(*_related(event), *(_place(e.node, e.function, "breaks next, once this is gone") for e in masked)),
         scope=at.scope,
     )
 
@@ -294,23 +294,22 @@ def _related(event: Event) -> Iterator[Related]:
     """The calls on the way from the entry point, outermost first, then where a value that was read is used."""
     for step in event.stack:
         if step is event.asked:
-            yield _place(event.node, event.piece, event, "turned on by an argument of this call")
+            yield _place(event.node, event.function, "turned on by an argument of this call")
             break
-        yield _place(step.node, step.piece, step, f"called from `{step.caller.qualname}`")
+        yield _place(step.node, step.caller, f"called from `{step.caller.qualname}`")
     for use in event.uses:
         if use.kind in _USES and use.node is not event.node:
-            yield _place(use.node, use.piece, use, _USES[use.kind])
+            yield _place(use.node, use.function, _USES[use.kind])
 
 
-def _place(node: cst.CSTNode, piece: Piece, at: Any, message: str) -> Related:
-    start, end = piece.span(node)
-    function = at.caller if isinstance(at, Step) else at.function
+def _place(node: cst.CSTNode, function: Function, message: str) -> Related:
+    start, end = function.module.tree.places.span(node)
     return Related(str(function.module.path), start, end, message)
 
 
-def source_text(node: cst.CSTNode, piece: Piece) -> str:
+def source_text(node: cst.CSTNode, module: Module) -> str:
     """The code of a node on one line, cut to a length that fits a message."""
-    text = " ".join(piece.text(node).split())
+    text = " ".join(module.tree.places.text(node).split())
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3].rstrip() + "..."
 
 
@@ -326,7 +325,7 @@ def _message(
     facts = {
         **event.facts,
         **verdict.facts,
-        "code": source_text(event.node, event.piece),
+        "code": source_text(event.node, event.module),
         "function": event.function.name,
     }
     head = rule.message.format_map(_Facts(facts))

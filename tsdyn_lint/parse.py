@@ -22,7 +22,7 @@ import libcst as cst
 
 from tsdyn_lint.nodes import Maker, UnknownSyntax
 from tsdyn_lint.outline import Statement, Summary, statements_of, summary_of
-from tsdyn_lint.places import MadePiece, Piece, PrintedPiece
+from tsdyn_lint.places import MadePlaces, Places, PrintedPlaces
 from tsdyn_lint.syntax import nodes_of
 from tsdyn_lint.usage import may_capture
 
@@ -64,16 +64,16 @@ class Tree:
         self.deferred: list[Deferred] = []
         """What is left out of the module level."""
         self.syntax: ast.Module | None = _ast(text)
-        self.piece: Piece
+        self.places: Places
         self._maker = Maker()
         self._definitions: dict[Deferred, Any] = {}
         self._bodies: dict[cst.CSTNode, Sequence[cst.CSTNode]] = {}
         if self.syntax is None:
             tree = _libcst(text)
-            self.piece = PrintedPiece(tree)
+            self.places = PrintedPlaces(tree)
             self.statements: Sequence[Any] = tree.body
         else:
-            self.piece = MadePiece(self.lines, self._maker.origins)
+            self.places = MadePlaces(self.lines, self._maker.origins)
             self.statements = self._made(partial(self._maker.statements, self.syntax.body), self._outside)
 
     @cached_property
@@ -127,7 +127,7 @@ class Tree:
         if self.syntax is not None:
             found: ast.stmt = self._maker.origins[function]
             return found
-        syntax = _ast(textwrap.dedent(self.piece.text(function)))
+        syntax = _ast(textwrap.dedent(self.places.text(function)))
         return syntax.body[0] if syntax is not None else None
 
     def _made(self, make: Callable[[], Any], set_aside: Callable[[ast.stmt], Deferred | None] | None = None) -> Any:

@@ -21,8 +21,8 @@ from tsdyn_lint.source import NEWLINE
 _TYPE_COMMENT = re.compile(r"#[# ]*type:( \(.*)")
 
 
-class Piece(ABC):
-    """A tree, and where its nodes stand."""
+class Places(ABC):
+    """Where the nodes of a tree stand."""
 
     @abstractmethod
     def span(self, node: cst.CSTNode) -> tuple[Location, Location]:
@@ -37,7 +37,7 @@ class Piece(ABC):
         """What follows `# type:` under the header of a function of this tree."""
 
 
-class MadePiece(Piece):
+class MadePlaces(Places):
     """A tree made of what `ast` read: `origins` has the syntax that its nodes were made from."""
 
     def __init__(self, lines: Sequence[str], origins: Mapping[cst.CSTNode, Any]) -> None:
@@ -108,14 +108,14 @@ def _header_end(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return last
 
 
-class PrintedPiece(Piece):
+class PrintedPlaces(Places):
     """A tree that libcst parsed."""
 
     def __init__(self, tree: cst.Module) -> None:
         self._tree = tree
 
     def span(self, node: cst.CSTNode) -> tuple[Location, Location]:
-        start, end = map(self._places.location, self._places.found[node])
+        start, end = map(self._printed.location, self._printed.found[node])
         return Location(*start), Location(*end)
 
     def text(self, node: cst.CSTNode) -> str:
@@ -130,11 +130,11 @@ class PrintedPiece(Piece):
         return next((one[1] for one in found if one), None)
 
     @cached_property
-    def _places(self) -> _Places:
-        return _Places(self._tree)
+    def _printed(self) -> _Printer:
+        return _Printer(self._tree)
 
 
-class _Places(CodegenState):
+class _Printer(CodegenState):
     """Prints a tree and notes the tokens that each node begins and ends at: libcst's own provider of positions works
     out row and column of all of them, and a few are asked for.
     """
@@ -181,7 +181,7 @@ class _Syntactic(AbstractContextManager[None]):
     __slots__ = ("end_node", "node", "places", "start", "start_node")
 
     def __init__(
-        self, places: _Places, node: cst.CSTNode, start_node: cst.CSTNode | None, end_node: cst.CSTNode | None
+        self, places: _Printer, node: cst.CSTNode, start_node: cst.CSTNode | None, end_node: cst.CSTNode | None
     ) -> None:
         self.places, self.node, self.start_node, self.end_node = places, node, start_node, end_node
 

@@ -288,7 +288,7 @@ class Calls(Recall):
         if known is None:
             known = self._returns_nothing[function.node] = type(function.node) is cst.FunctionDef and not any(
                 type(node) is cst.Return and node.value is not None or type(node) is cst.Yield
-                for node in _own_nodes(function.body[0])
+                for node in _own_nodes(function.body)
             )
         return known
 
@@ -326,7 +326,7 @@ class Calls(Recall):
             return self._decorated[function]
         self._decorated[function] = None  # a decorator that uses what it decorates ends here
         value: Value = Func(function, bare=True)
-        level = Frame(function, function.header_piece, Env(function.module))
+        level = Frame(function, Env(function.module))
         with self.inside(level), self.quietly():
             for decorator in reversed(function.decorators):
                 named = self.expr(decorator.func if type(decorator) is cst.Call else decorator)
@@ -348,12 +348,12 @@ class Calls(Recall):
         function, caller = func.function, self.frame
         stack = caller.stack
         if node is not None and not self.muted:
-            stack = (*stack, Step(caller.function, node, caller.piece, caller.block, caller.sides))
+            stack = (*stack, Step(caller.function, node, caller.block, caller.sides))
         if func.bare:
             self._entered.add(function)
         env = Env(function.module, func.env)
-        body, piece = function.body
-        frame = Frame(function, piece, env, stack, caller.entry, caller.confidence, engines, repeated=caller.repeated)
+        body = function.body
+        frame = Frame(function, env, stack, caller.entry, caller.confidence, engines, repeated=caller.repeated)
         frame.entered, frame.asked = engines, caller.asked
         if stack and not _hands_on(node):
             frame.given = given(function.node.params, args.pos, args.kw)
@@ -450,7 +450,7 @@ class Calls(Recall):
         """What stands in the header of a function for a parameter that is not given."""
         function, node = func.function, parameter.default
         assert node is not None
-        with self.inside(Frame(function, function.header_piece, Env(function.module, func.env))), self.quietly():
+        with self.inside(Frame(function, Env(function.module, func.env))), self.quietly():
             value = self.expr(node)
         if type(value) is Const and (type(node) in _LITERALS or type(node) is cst.Name and node.value in _CONSTANTS):
             self._constants[parameter] = value
@@ -511,7 +511,7 @@ def _own_nodes(body: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
 
 def _wraps(decorator: Function) -> bool:
     """Whether a function has a nested one that calls what it was given, as a decorator's wrapper does."""
-    todo = [(node, frozenset[str](), _parameter_names(decorator.node)) for node in decorator.body[0]]
+    todo = [(node, frozenset[str](), _parameter_names(decorator.node)) for node in decorator.body]
     while todo:
         node, outer, own = todo.pop()
         if type(node) is cst.Call and type(node.func) is cst.Name and node.func.value in outer:

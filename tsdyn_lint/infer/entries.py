@@ -102,7 +102,7 @@ def _kept_sizes(walker: Walk) -> Iterator[Event]:
         if write.facts.get("sized") and write.facts["read_before"] and write.facts["reads"]:
             read = walker.tracked[write.facts["state"]]
             if read is not None:
-                use = Use("write", write.node, write.piece, write.function)
+                use = Use("write", write.node, write.function)
                 yield replace(
                     read,
                     kind="kept-size",
@@ -137,7 +137,7 @@ class Entry:
     def run(self, walker: Walk) -> None:
         module = self.cls.module if self.cls is not None else self.function.module
         level = _level(module, self.cls)
-        frame = Frame(level, module.tree.piece, Env(module), (), self.name, self.confidence, self.engines)
+        frame = Frame(level, Env(module), (), self.name, self.confidence, self.engines)
         with walker.inside(frame):
             self_value: Value | None = None
             if self.cls is not None:
@@ -169,8 +169,8 @@ class Entry:
         differing = differing_attributes(self.cls)
         if not differing:
             return
-        statements, piece = self.function.body
-        with walker.inside(Frame(self.function, piece, Env(self.function.module), (), self.name)):
+        statements = self.function.body
+        with walker.inside(Frame(self.function, Env(self.function.module), (), self.name)):
             for node in _reads_of_self(statements):
                 kind = differing.pop(node.attr.value, "")
                 if kind:
@@ -468,7 +468,7 @@ def entry_value(walker: Walk, parameter: cst.Param, function: Function, first: b
         guess = Tensor(hypothesis=Hypothesis(name), intermediate=False)
     if parameter.default is None:
         return guess
-    with walker.inside(Frame(function, function.header_piece, Env(function.module))), walker.quietly():
+    with walker.inside(Frame(function, Env(function.module))), walker.quietly():
         default = walker.expr(parameter.default)
     if isinstance(default, Const) and default.value is None:
         if first and told is None:
@@ -529,6 +529,6 @@ def constructor_value(walker: Walk, parameter: cst.Param, init: Function, cls: C
         annotated = walker.example(found.cls) if isinstance(found, ClassRef) else annotated
     if parameter.default is None:
         return annotated
-    with walker.inside(Frame(init, init.header_piece, Env(init.module))), walker.quietly():
+    with walker.inside(Frame(init, Env(init.module))), walker.quietly():
         default = walker.expr(parameter.default)
     return Const(default.value, True) if isinstance(default, Const) else default

@@ -11,7 +11,6 @@ from typing import Any
 import libcst as cst
 
 from tsdyn_lint.findings import Confidence, Engine
-from tsdyn_lint.places import Piece
 from tsdyn_lint.resolve import Function, Module
 
 ALL_ENGINES = frozenset(Engine)
@@ -65,7 +64,6 @@ class Step:
 
     caller: Function
     node: cst.CSTNode
-    piece: Piece
     skips: str = ""
     sides: Sides = ()
 
@@ -84,7 +82,6 @@ class Place:
 
     function: Function
     node: cst.CSTNode
-    piece: Piece
     sides: Sides
 
 
@@ -94,7 +91,6 @@ class Use:
 
     kind: str
     node: cst.CSTNode
-    piece: Piece
     function: Function
     confidence: int = CERTAIN
 
@@ -113,7 +109,6 @@ class Event:
 
     kind: str
     node: cst.CSTNode
-    piece: Piece
     function: Function
     stack: tuple[Step, ...]
     entry: str
@@ -149,8 +144,8 @@ class Event:
     def skipped(self) -> Iterator[Place]:
         """Where in their code the functions are given up that run without a graph if Dynamo breaks here."""
         if self.skips:
-            yield Place(self.function, self.node, self.piece, self.sides)
-        yield from (Place(step.caller, step.node, step.piece, step.sides) for step in self.stack if step.skips)
+            yield Place(self.function, self.node, self.sides)
+        yield from (Place(step.caller, step.node, step.sides) for step in self.stack if step.skips)
 
     @property
     def judged(self) -> int:

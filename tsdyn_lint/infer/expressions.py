@@ -309,7 +309,7 @@ class Expressions(Containers):
         return result
 
     def lambda_(self, node: cst.Lambda) -> Value:
-        function = Function("<lambda>", node, self.frame.function.module, self.frame.piece, None, self.frame.function)
+        function = Function("<lambda>", node, self.frame.function.module, None, self.frame.function)
         self.closures.append(self.frame.env)
         return Func(function, None, self.frame.env)
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, Sides, Step
 from tsdyn_lint.infer.values import Value, join
-from tsdyn_lint.places import Piece
 from tsdyn_lint.resolve import Function, Module
 
 
@@ -92,7 +91,6 @@ class Frame:
     """One function being walked."""
 
     function: Function
-    piece: Piece
     env: Env
     stack: tuple[Step, ...] = ()
     entry: str = ""

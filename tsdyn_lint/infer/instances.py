@@ -712,4 +712,4 @@ def _base_name(base: Class | str) -> str:
 def _nowhere(cls: Class) -> Frame:
     from tsdyn_lint.infer.walk import _level
 
-    return Frame(_level(cls.module, None), cls.module.tree.piece, Env(cls.module))
+    return Frame(_level(cls.module, None), Env(cls.module))

@@ -830,7 +830,7 @@ class LibraryCalls(BuiltinCalls):
 
     def backward_raises(self, backward: Function, args: Args, node: cst.CSTNode) -> None:
         """A backward that only raises is traced as soon as an argument asks for gradients, as parameters do."""
-        body, piece = backward.body
+        body = backward.body
         lines = [line for line in body if isinstance(line, cst.SimpleStatementLine)]
         ends = [small for line in lines for small in line.body if isinstance(small, cst.Raise)]
         given = [t for value in args.all() if (t := self.tensor(value)) is not None]
@@ -838,8 +838,8 @@ class LibraryCalls(BuiltinCalls):
         if not ends or not learned:
             return
         caller = self.frame
-        stack = (*caller.stack, Step(caller.function, node, caller.piece))
-        frame = Frame(backward, piece, Env(backward.module), stack, caller.entry, caller.confidence, caller.engines)
+        stack = (*caller.stack, Step(caller.function, node))
+        frame = Frame(backward, Env(backward.module), stack, caller.entry, caller.confidence, caller.engines)
         with self.inside(frame):
             self.emit("call", ends[0], None, target="torch.autograd.<backward that raises>")
 

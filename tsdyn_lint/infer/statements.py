@@ -237,9 +237,7 @@ class Statements(Expressions):
     # --- definitions
 
     def function(self, node: cst.FunctionDef) -> bool:
-        function = Function(
-            node.name.value, node, self.frame.function.module, self.frame.piece, None, self.frame.function
-        )
+        function = Function(node.name.value, node, self.frame.function.module, None, self.frame.function)
         value: Value = Func(function, None, self.frame.env)
         self.closures.append(self.frame.env)
         for decorator in reversed(node.decorators):

@@ -192,7 +192,7 @@ class Tensors(Instances):
         """A size that depends on data: `nonzero(x).shape[0]`, marked so that a branch on it is seen."""
         if self.sized_mark is None:
             frame = self.frame
-            self.sized_mark = Event("data-size", cst.Name("_"), frame.piece, frame.function, (), "")
+            self.sized_mark = Event("data-size", cst.Name("_"), frame.function, (), "")
         return Scalar("int", "data", owner.src | {self.sized_mark})
 
     # --- methods

@@ -164,7 +164,7 @@ class Core:
         known = self.events.get(key)
         if known is None:
             known = self.events[key] = Event(
-                kind, node, frame.piece, frame.function, frame.stack, frame.entry, facts, [], confidence, hypotheses,
+                kind, node, frame.function, frame.stack, frame.entry, facts, [], confidence, hypotheses,
                 frame.block, frame.repeated, frame.engines, frame.sides,
                 asked, frame.apart,
             )  # fmt: skip
@@ -206,7 +206,7 @@ class Core:
             if use.kind == kind and use.node is node:
                 use.confidence = max(use.confidence, frame.confidence)
                 return
-        event.uses.append(Use(kind, node, frame.piece, frame.function, frame.confidence))
+        event.uses.append(Use(kind, node, frame.function, frame.confidence))
 
     def accumulated(self, tensor: Tensor, node: cst.CSTNode) -> None:
         """A tensor changed in place by another: one made of Python values keeps the change between calls of a trace."""
@@ -222,7 +222,7 @@ class Core:
         if event is None:
             frame = self.frame
             event = self.tracked[key] = Event(
-                "state-read", node, frame.piece, frame.function, frame.stack, frame.entry, {"nodes": set()}
+                "state-read", node, frame.function, frame.stack, frame.entry, {"nodes": set()}
             )
             self.reads.setdefault(name, []).append(event)
         if node not in event.facts["nodes"]:
@@ -257,9 +257,7 @@ class Core:
     def unset(self, name: str, left: frozenset[Engine]) -> Const:
         """None, as a default that is replaced only in code that the captures `left` do not reach."""
         frame = self.frame
-        mark = Event(
-            "unset", cst.Name(name), frame.piece, frame.function, frame.stack, frame.entry, {"name": name}, engines=left
-        )
+        mark = Event("unset", cst.Name(name), frame.function, frame.stack, frame.entry, {"name": name}, engines=left)
         return Const(None, True, frozenset([mark]))
 
     def needs_value(self, value: Value, node: cst.CSTNode) -> None:
@@ -331,7 +329,7 @@ class Core:
         if not found.values:
             return self.annotated(found.annotation, module) if found.annotation is not None else UNKNOWN
         function = _level(module, cls)
-        with self.inside(Frame(function, module.tree.piece, Env(module))), self.quietly():
+        with self.inside(Frame(function, Env(module))), self.quietly():
             if cls is not None:
                 for other, slot in cls.assigned.items():
                     if (
@@ -576,4 +574,4 @@ def _hypothesis(value: Value) -> Hypothesis | None:
 def _level(module: Module, cls: Class | None) -> Function:
     """A stand-in function for code at module or class level."""
     node = cst.Lambda(params=cst.Parameters(), body=cst.Name("None"))
-    return Function(cls.qualname if cls else "<module>", node, module, module.tree.piece)
+    return Function(cls.qualname if cls else "<module>", node, module)

@@ -11,7 +11,6 @@ from pathlib import Path
 import libcst as cst
 
 from tsdyn_lint.parse import Deferred, ParseFailure, Tree
-from tsdyn_lint.places import Piece
 from tsdyn_lint.resolve.checking import is_a_check
 from tsdyn_lint.resolve.documented import comment_types, docstring_types
 from tsdyn_lint.syntax import nodes_of
@@ -40,8 +39,6 @@ class Function:
     name: str
     node: cst.FunctionDef | cst.Lambda
     module: Module
-    header_piece: Piece
-    """The tree that the header is in."""
     cls: Class | None = None
     outer: Function | None = None
 
@@ -65,16 +62,14 @@ class Function:
         )
 
     @cached_property
-    def body(self) -> tuple[Sequence[cst.CSTNode], Piece]:
-        """Statements and the tree they are in; parsed on first use."""
-        if isinstance(self.node, cst.Lambda):
-            return (), self.header_piece
-        return self.module.tree.body(self.node), self.header_piece
+    def body(self) -> Sequence[cst.CSTNode]:
+        """Its statements, made on first use; a lambda has none."""
+        return () if isinstance(self.node, cst.Lambda) else self.module.tree.body(self.node)
 
     @cached_property
     def is_a_check(self) -> bool:
         """Whether all that a call of it does is to raise or not."""
-        return is_a_check(self.body[0])
+        return is_a_check(self.body)
 
     @cached_property
     def syntax(self) -> ast.stmt | None:
@@ -89,7 +84,7 @@ class Function:
     @cached_property
     def type_comment(self) -> str | None:
         """What follows `# type:` under the header."""
-        return None if isinstance(self.node, cst.Lambda) else self.header_piece.type_comment(self.node)
+        return None if isinstance(self.node, cst.Lambda) else self.module.tree.places.type_comment(self.node)
 
     @cached_property
     def documented(self) -> Mapping[str, cst.BaseExpression]:
@@ -125,7 +120,6 @@ class Class:
     name: str
     node: cst.ClassDef
     module: Module
-    piece: Piece
     outer: Class | None = None
     methods: Methods = field(init=False)
     assigned: dict[str, Assigned] = field(default_factory=dict)
@@ -161,7 +155,7 @@ class Methods(Mapping[str, Function]):
 
     def _parse(self, name: str, deferred: Deferred) -> Function:
         module = self._cls.module
-        return Function(name, module.tree.definition(deferred), module, module.tree.piece, self._cls)
+        return Function(name, module.tree.definition(deferred), module, self._cls)
 
     def __contains__(self, name: object) -> bool:
         return name in self._listed
@@ -262,7 +256,7 @@ class Module:
         for deferred in self.tree.deferred:
             if deferred.kind == kind:
                 self.symbols.get(deferred.names[0])
-        return sorted(self._definitions.values(), key=lambda symbol: self.tree.piece.span(symbol.node)[0])
+        return sorted(self._definitions.values(), key=lambda symbol: self.tree.places.span(symbol.node)[0])
 
     def release(self) -> None:
         """Takes the module apart, with all that is defined in it: nothing may ask it any more."""
@@ -311,7 +305,7 @@ class _Collector:
     """Fills a Module from the statements of its module level and class bodies in one tree."""
 
     def __init__(self, module: Module) -> None:
-        self.module, self.piece = module, module.tree.piece
+        self.module = module
 
     def statements(self, body: Sequence[cst.CSTNode | Deferred], cls: Class | None) -> None:
         for statement in body:
@@ -333,7 +327,7 @@ class _Collector:
                     self.statements(block, cls)
 
     def function(self, node: cst.FunctionDef, cls: Class | None) -> None:
-        function = Function(node.name.value, node, self.module, self.piece, cls)
+        function = Function(node.name.value, node, self.module, cls)
         if cls is None:
             self.module.define(function)
             return
@@ -348,7 +342,7 @@ class _Collector:
             cls.methods.add(deferred.names[0], deferred)
 
     def klass(self, node: cst.ClassDef, outer: Class | None) -> None:
-        cls = Class(node.name.value, node, self.module, self.piece, outer)
+        cls = Class(node.name.value, node, self.module, outer)
         if outer is None:
             self.module.define(cls)
         else:

@@ -7,7 +7,6 @@ from typing import Any
 
 import libcst as cst
 
-from tsdyn_lint.places import Piece
 from tsdyn_lint.resolve import Function
 from tsdyn_lint.script import project_calls
 from tsdyn_lint.script import types as t
@@ -81,8 +80,8 @@ Scope = dict[str, V]
 class Body(Expressions):
     """Walks one function. `scopes[0]` are the function's own names; a branch, or a loop not unrolled, adds one."""
 
-    def __init__(self, compiler: Compiler, compiled: Compiled, inst: Inst | None, piece: Piece) -> None:
-        super().__init__(compiler, compiled, inst, piece)
+    def __init__(self, compiler: Compiler, compiled: Compiled, inst: Inst | None) -> None:
+        super().__init__(compiler, compiled, inst)
         self.returned: t.Type = t.NOTHING
         self.declared: t.Type = t.NOTHING
         self.in_loop = 0
@@ -123,7 +122,7 @@ class Body(Expressions):
             if self.declared is not t.NONE and (self.returned is t.NOTHING or not t.accepts_none(self.declared)):
                 node = self.function.node
                 at = node.name if isinstance(node, cst.FunctionDef) else node
-                self.compiler.report("fall-off", at, self.function.header_piece, self.function, type=str(self.declared))
+                self.compiler.report("fall-off", at, self.function, type=str(self.declared))
             return
         joined = t.unify(self.returned, t.NONE)
         self.returned = t.UNKNOWN if joined is None else joined
@@ -230,7 +229,6 @@ class Body(Expressions):
             self.compiler.report(
                 "annotation",
                 node.annotation.annotation,
-                self.piece,
                 self.function,
                 reason=refusal.reason,
                 name=self.source(node.target),

@@ -77,12 +77,11 @@ def _event(problem: Problem) -> Event:
     return Event(
         "script",
         problem.node,
-        problem.piece,
         problem.function,
-        tuple(Step(caller, node, piece) for caller, node, piece in problem.stack),
+        tuple(Step(caller, node) for caller, node in problem.stack),
         problem.entry,
         {**problem.facts, "cause": problem.cause, "problem": words(problem.cause, problem.facts)},
-        [Use("again", node, piece, function) for node, (piece, function) in problem.again.items()],
+        [Use("again", node, function) for node, function in problem.again.items()],
         confidence=problem.confidence,
         engines=_SCRIPT,
     )

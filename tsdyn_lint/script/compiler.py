@@ -159,16 +159,16 @@ class Compiler(Attributes):
             try:
                 kind = self.annotations.read(annotation, owner.module)
             except Refused as refusal:
-                self.report("annotation", annotation, owner.piece, function, reason=refusal.reason, name=name)
+                self.report("annotation", annotation, function, reason=refusal.reason, name=name)
                 continue
             if isinstance(value, Inst) and kind is not t.UNKNOWN and kind.kind != "Interface":
                 reason = f"it holds a module, which is no {kind}"
-                self.report("annotation", annotation, owner.piece, function, reason=reason, name=name)
+                self.report("annotation", annotation, function, reason=reason, name=name)
             elif isinstance(value, Const) and not value.soft:
                 held = CONST_TYPES.get(type(value.value), t.UNKNOWN)
                 if not may_default(held, kind):
                     reason = f"it holds a value of type {held}"
-                    self.report("annotation", annotation, owner.piece, function, reason=reason, name=name)
+                    self.report("annotation", annotation, function, reason=reason, name=name)
 
     def check_hooks(self, inst: Inst) -> None:
         """Forward hooks are compiled too, with typed parameters; a lambda has no source that can be."""
@@ -177,9 +177,9 @@ class Compiler(Attributes):
         for hook in inst.hooks:
             value = hook.value
             if isinstance(value, Lam):
-                self.report("hook", hook.node, hook.function.body[1], hook.function, what="a lambda")
+                self.report("hook", hook.node, hook.function, what="a lambda")
             elif isinstance(value, Obj):
-                self.report("hook", hook.node, hook.function.body[1], hook.function, what=f"an object of {value.name}")
+                self.report("hook", hook.node, hook.function, what=f"an object of {value.name}")
             elif isinstance(value, Fn) and isinstance(value.function.node, cst.FunctionDef):
                 function = value.function
                 params = function.node.params.params[1 if value.owner is not None else 0 :]
@@ -187,7 +187,6 @@ class Compiler(Attributes):
                     self.report(
                         "hook",
                         value.function.node.name,
-                        function.header_piece,
                         function,
                         what=f"`{function.name}`, whose inputs are not annotated as a tuple",
                     )
@@ -197,9 +196,8 @@ class Compiler(Attributes):
         at = inst.made_at
         if at is None:
             return
-        piece = at.function.body[1]
         if inst.hooked:
-            self.report("hooked-module", at.node, piece, at.function, name=inst.name, hook=inst.hooked)
+            self.report("hooked-module", at.node, at.function, name=inst.name, hook=inst.hooked)
         entry = self.data.modules.get(inst.name, {}) if inst.external.startswith("torch.nn.") else {}
         for position, name in enumerate(entry.get("parameters", ())):
             value = inst.args.get(name, inst.args.get(position))
@@ -207,7 +205,7 @@ class Compiler(Attributes):
             if misfit is not None:
                 confidence = LIKELY if isinstance(value, Unk) or getattr(value, "soft", False) else CERTAIN
                 facts = {"name": name, "cls": inst.name, "found": misfit[0], "wanted": misfit[1]}
-                self.report("module-argument", at.node, piece, at.function, confidence, **facts)
+                self.report("module-argument", at.node, at.function, confidence, **facts)
 
     def _unused_properties(self, cls: Class) -> frozenset[str]:
         slot = self.program.class_member(cls, "__jit_unused_properties__")
@@ -228,15 +226,15 @@ class Compiler(Attributes):
         if compiled.refused or isinstance(function.node, cst.Lambda):
             compiled.done = True
             return compiled
-        statements, piece = function.body
+        statements = function.body
         fatal = False
         for cause, node, what in frontend.refusals(statements):
-            self.report(cause, node, piece, function, what=what)
+            self.report(cause, node, function, what=what)
             fatal = True
         if not fatal:
             from tsdyn_lint.script.body import Body
 
-            result = Body(self, compiled, inst, piece).run(statements)
+            result = Body(self, compiled, inst).run(statements)
             compiled.schema = s.Schema(compiled.schema.args, result, compiled.schema.text)
             self._check_wrapping(function)
         else:
@@ -257,18 +255,18 @@ class Compiler(Attributes):
             return
         facts = {"name": function.name, "decorator": found.name}
         confidence = POSSIBLE if found.grad_mode else LIKELY
-        self.report("dropped-decorator", found.node, function.header_piece, function, confidence, **facts)
+        self.report("dropped-decorator", found.node, function, confidence, **facts)
 
     def _replaced(self, function: Function, decorator: Function, nested: cst.FunctionDef) -> Compiled:
         """A function that a decorator replaces: the nested one is compiled, of which only the signature is judged."""
         star = nested.params.star_arg
         if isinstance(star, cst.Param) or nested.params.star_kwarg is not None:
             what = f"*{star.name.value}" if isinstance(star, cst.Param) else "**"
-            self.report("variadic", nested.name, decorator.body[1], decorator, what=what, name=nested.name.value)
+            self.report("variadic", nested.name, decorator, what=what, name=nested.name.value)
         elif function.cls is not None and isinstance(function.node, cst.FunctionDef):
             why = f"`{decorator.name}` puts a function in its place whose `self` is no module to it"
-            name, piece = function.node.name, function.header_piece
-            self.report("uncompilable-function", name, piece, function, name=function.name, why=why)
+            name = function.node.name
+            self.report("uncompilable-function", name, function, name=function.name, why=why)
         return Compiled(function, s.Schema((), t.UNKNOWN), done=True, refused=True)
 
     def scripts_as_class(self, cls: Class) -> bool:

@@ -65,19 +65,19 @@ def replacement(program: Program, function: Function) -> tuple[Function, cst.Fun
             continue
         returned = {
             small.value.value
-            for statement in made.body[0]
+            for statement in made.body
             if isinstance(statement, cst.SimpleStatementLine)
             for small in statement.body
             if isinstance(small, cst.Return) and isinstance(small.value, cst.Name)
         }
-        for nested in made.body[0]:
+        for nested in made.body:
             if isinstance(nested, cst.FunctionDef) and nested.name.value in returned and not nested.decorators:
                 return made, nested
     return None
 
 
 def _nested(function: Function) -> Iterator[cst.FunctionDef]:
-    todo: list[cst.CSTNode] = list(function.body[0])
+    todo: list[cst.CSTNode] = list(function.body)
     while todo:
         node = todo.pop()
         if isinstance(node, cst.FunctionDef):

@@ -9,7 +9,6 @@ from typing import Any
 
 import libcst as cst
 
-from tsdyn_lint.places import Piece
 from tsdyn_lint.resolve import Class, Function
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.compiler import Compiler
@@ -28,8 +27,8 @@ Refine = list[tuple[str, t.Type]]
 class Emitter(ABC):
     """One function as it is compiled: its variables, and the values that its parts exchange."""
 
-    def __init__(self, compiler: Compiler, compiled: Compiled, inst: Inst | None, piece: Piece) -> None:
-        self.compiler, self.compiled, self.inst, self.piece = compiler, compiled, inst, piece
+    def __init__(self, compiler: Compiler, compiled: Compiled, inst: Inst | None) -> None:
+        self.compiler, self.compiled, self.inst = compiler, compiled, inst
         self.function = compiled.function
         self.data = compiler.data
         self.scopes: list[dict[str, V]] = [{}]
@@ -46,7 +45,7 @@ class Emitter(ABC):
         if is_static_forward(self.function):
             facts["module"] = self.function.node.params.params[0].name.value
             self.compiled.refused = True  # its callers, who pass it no module, do nothing wrong
-        self.compiler.report(cause, node, self.piece, self.function, confidence, once, **facts)
+        self.compiler.report(cause, node, self.function, confidence, once, **facts)
         return REFUSED
 
     @property
@@ -101,7 +100,7 @@ class Emitter(ABC):
                 scope[name] = value
 
     def source(self, node: cst.CSTNode) -> str:
-        text = _text(node, self.piece)
+        text = _text(node, self.function)
         return text if len(text) <= 60 else text[:57] + "..."
 
     def describe(self, value: V) -> str:
@@ -287,5 +286,5 @@ def row(values: list[V]) -> V:
     return V(None, items=values)
 
 
-def _text(node: cst.CSTNode, piece: Piece) -> str:
-    return " ".join(piece.text(node).split())
+def _text(node: cst.CSTNode, function: Function) -> str:
+    return " ".join(function.module.tree.places.text(node).split())

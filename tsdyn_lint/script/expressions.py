@@ -75,7 +75,6 @@ class Expressions(Conditions, Subscripts):
             self.compiler.report(
                 "decorated-name",
                 hidden.node,
-                self.function.header_piece,
                 self.function,
                 name=name,
                 decorator=hidden.name,

@@ -143,7 +143,7 @@ class Builder(InitCalls):
             if bound is not None and not function.is_static:
                 args = [bound, *args]
             self._bind(frame, node.params, args, dict(kwargs), soft)
-            statements, _ = function.body
+            statements = function.body
             try:
                 self.block(statements, frame)
             except Return as done:

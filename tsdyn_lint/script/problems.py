@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 import libcst as cst
 
-from tsdyn_lint.places import Piece
 from tsdyn_lint.resolve import Function, Program
 from tsdyn_lint.script.annotations import Annotations
 from tsdyn_lint.script.data import ScriptData
@@ -19,20 +18,19 @@ from tsdyn_lint.torchdata.load import TorchData
 CERTAIN, LIKELY, POSSIBLE = 3, 2, 1
 
 
-Step: TypeAlias = tuple[Function, cst.CSTNode, Piece]
-"""A call on the way: the calling function, the call and the piece of source it stands in."""
+Step: TypeAlias = tuple[Function, cst.CSTNode]
+"""A call on the way: the calling function and the call."""
 
 
 @dataclass(eq=False)
 class Problem:
     """One thing that the compiler refuses, or that it compiles to something else than Python does.
 
-    `cause` and `facts` choose the rule and fill its message. `stack`: (function, call node, its piece) on the way here.
+    `cause` and `facts` choose the rule and fill its message. `stack`: (function, call node) on the way here.
     """
 
     cause: str
     node: cst.CSTNode
-    piece: Piece
     function: Function
     facts: dict[str, Any]
     confidence: int
@@ -40,22 +38,20 @@ class Problem:
     entry: str
     lacking: list[Inst] = field(default_factory=list)
     """The instances that lack the attribute, where that is the problem."""
-    again: dict[cst.CSTNode, tuple[Piece, Function]] = field(default_factory=dict)
+    again: dict[cst.CSTNode, Function] = field(default_factory=dict)
     """Other places that meet the same cause."""
 
-    def meet(
-        self, node: cst.CSTNode, piece: Piece, function: Function, stack: Sequence[Step], entry: str, confidence: int
-    ) -> None:
+    def meet(self, node: cst.CSTNode, function: Function, stack: Sequence[Step], entry: str, confidence: int) -> None:
         """The same cause elsewhere: told of at the first of its surest places."""
         if confidence > self.confidence:
             self.confidence = confidence
             if node is not self.node:
-                self.again[self.node] = (self.piece, self.function)
+                self.again[self.node] = self.function
                 self.again.pop(node, None)
-                self.node, self.piece, self.function = node, piece, function
+                self.node, self.function = node, function
                 self.stack, self.entry = tuple(stack), entry
         elif node is not self.node:
-            self.again[node] = (piece, function)
+            self.again[node] = function
 
 
 class Problems:
@@ -76,7 +72,6 @@ class Problems:
         self,
         cause: str,
         node: cst.CSTNode,
-        piece: Piece,
         function: Function,
         confidence: int = CERTAIN,
         once: object = None,
@@ -88,10 +83,10 @@ class Problems:
         key = (cause, id(node) if once is None else once)
         problem = self.problems.get(key)
         if problem is None:
-            problem = Problem(cause, node, piece, function, facts, confidence, tuple(self.stack), self.entry)
+            problem = Problem(cause, node, function, facts, confidence, tuple(self.stack), self.entry)
             self.problems[key] = problem
         else:
-            problem.meet(node, piece, function, self.stack, self.entry, confidence)
+            problem.meet(node, function, self.stack, self.entry, confidence)
         if inst is not None and self.least > POSSIBLE:
             problem.lacking.append(inst)
 

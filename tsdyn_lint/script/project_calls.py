@@ -70,7 +70,7 @@ def call_function(
     if names - _WRAPPING and body.compiler.wrapping(function) is None:
         return UNKNOWN
     compiler = body.compiler
-    compiler.stack.append((body.function, node, body.piece))
+    compiler.stack.append((body.function, node))
     try:
         if len(compiler.stack) > 40:
             return UNKNOWN

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tsdyn_lint.parse import ParseFailure, parsed_expression
-from tsdyn_lint.places import Piece
 from tsdyn_lint.resolve import Function, Module
 from tsdyn_lint.script import schema as s
 from tsdyn_lint.script import types as t
@@ -53,13 +52,12 @@ class Signatures(Problems):
     def header(self, function: Function, inst: Inst | None) -> Compiled:
         node = function.node
         params = node.params
-        piece = function.header_piece
         at: cst.CSTNode
         refused = False
         keyword_defaults = any(p.default is not None for p in params.kwonly_params)
         if params.posonly_params:
             at = node.name if isinstance(node, cst.FunctionDef) else node
-            self.report("variadic", at, piece, function, what="positional-only parameters (`/`)", name=function.name)
+            self.report("variadic", at, function, what="positional-only parameters (`/`)", name=function.name)
             refused = True
         if isinstance(params.star_arg, cst.Param) or params.star_kwarg is not None or keyword_defaults:
             what = (
@@ -70,7 +68,7 @@ class Signatures(Problems):
                 else "keyword-only parameters with defaults"
             )
             at = node.name if isinstance(node, cst.FunctionDef) else node
-            self.report("variadic", at, piece, function, what=what, name=function.name)
+            self.report("variadic", at, function, what=what, name=function.name)
             refused = True
         args: list[s.Arg] = []
         untyped: set[str] = set()
@@ -80,7 +78,7 @@ class Signatures(Problems):
         bound = function.cls is not None and not function.is_static or is_static_forward(function)
         if is_static_forward(function) and not positional:
             at = node.name if isinstance(node, cst.FunctionDef) else node
-            self.report("uncompilable-function", at, piece, function, name=function.name, why="it takes no module")
+            self.report("uncompilable-function", at, function, name=function.name, why="it takes no module")
             refused = True
         comment = self._comment_types(
             function, len(positional) + len(params.kwonly_params) - (bound and bool(positional))
@@ -94,15 +92,15 @@ class Signatures(Problems):
                 try:
                     kind = self.annotations.read(param.annotation.annotation, function.module)
                 except Refused as refusal:
-                    self.report("annotation", param, piece, function, reason=refusal.reason, name=name)
+                    self.report("annotation", param, function, reason=refusal.reason, name=name)
                     kind = t.UNKNOWN
                     refused = True
-                self._check_default(param, kind, function, piece)
+                self._check_default(param, kind, function)
             elif comment is not None:
                 kind = comment[0][len(args)]
             else:
                 untyped.add(name)
-                default = self._check_untyped_default(param, function, piece)
+                default = self._check_untyped_default(param, function)
                 if default is not None:
                     kind = default
                     misread.add(name)
@@ -116,9 +114,7 @@ class Signatures(Problems):
                 if result.kind == "list":
                     raise Refused(f"`{result}` without the types it holds", node.returns.annotation)
             except Refused as refusal:
-                self.report(
-                    "annotation", node.returns.annotation, piece, function, reason=refusal.reason, name="return"
-                )
+                self.report("annotation", node.returns.annotation, function, reason=refusal.reason, name="return")
                 result = t.UNKNOWN
                 refused = True
         elif comment is not None:
@@ -148,26 +144,26 @@ class Signatures(Problems):
                 raise Refused(f"{len(kinds)} types for {count} parameters", at)
             return kinds, self.annotations.read(returned, function.module)
         except Refused as refusal:
-            reason, piece = refusal.reason, function.header_piece
-            self.report("annotation", at, piece, function, reason=reason, name="the type comment")
+            reason = refusal.reason
+            self.report("annotation", at, function, reason=reason, name="the type comment")
             return unread
 
-    def _check_default(self, param: cst.Param, wanted: t.Type, function: Function, piece: Piece) -> None:
+    def _check_default(self, param: cst.Param, wanted: t.Type, function: Function) -> None:
         """The default of an annotated parameter."""
         kind = self._default_type(param.default, function.module) if param.default is not None else None
         name = param.name.value
         if kind is not None and kind.kind in ("List", "Dict"):
-            self.report("mutable-default", param, piece, function, name=name, type=kind.kind.lower())
+            self.report("mutable-default", param, function, name=name, type=kind.kind.lower())
         elif kind is not None and not may_default(kind, wanted):
-            self.report("default-type", param, piece, function, name=name, type=str(kind), wanted=str(wanted))
+            self.report("default-type", param, function, name=name, type=str(kind), wanted=str(wanted))
 
-    def _check_untyped_default(self, param: cst.Param, function: Function, piece: Piece) -> t.Type | None:
+    def _check_untyped_default(self, param: cst.Param, function: Function) -> t.Type | None:
         """The type that the default tells of, where torch refuses it for a parameter without an annotation."""
         default = param.default
         kind = None if default is None else self._default_type(default, function.module)
         if kind is None or kind is t.TENSOR or kind is t.NONE:
             return None
-        self.report("default", param, piece, function, name=param.name.value, type=str(kind))
+        self.report("default", param, function, name=param.name.value, type=str(kind))
         return kind if kind in CONST_TYPES.values() else t.UNKNOWN
 
     def _default_type(self, node: cst.BaseExpression, module: Module) -> t.Type | None:
