@@ -426,6 +426,12 @@ def test_the_names_of_a_file_and_what_hangs_on_them() -> None:
     assert outline("def (") is None
 
 
+def test_the_outline_of_a_file_does_not_mind_a_long_chain() -> None:
+    statements = outline("total = " + " + ".join(["1"] * 1200) + "\n")
+    assert statements is not None
+    assert [one.names for one in statements] == [{"total"}]
+
+
 def test_a_setting_of_the_project_is_seen_by_files_that_do_not_import_it(project: Project) -> None:
     project.write(
         "model.py",

@@ -112,7 +112,9 @@ def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def _names(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    for node in nodes:
+    todo = list(nodes)  # not by recursion, as a sum of thousands is as deep
+    while todo:
+        node = todo.pop()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node.name
         elif isinstance(node, ast.Import):
@@ -123,4 +125,4 @@ def _names(nodes: Iterable[ast.AST]) -> Iterator[str]:
             if isinstance(node.ctx, (ast.Store, ast.Del)):
                 yield node.id
         else:
-            yield from _names(ast.iter_child_nodes(node))
+            todo += ast.iter_child_nodes(node)
