@@ -76,6 +76,32 @@ def test_python_m_imports_nothing_from_the_folder_it_runs_in(tmp_path: Path) -> 
     assert run.returncode == 0, run.stderr
 
 
+def test_an_analysis_leaves_next_to_nothing_to_the_garbage_collector(tmp_path: Path) -> None:
+    """What holds itself is let go of: the walk, which knows its methods, a closure and the scope it was made in."""
+    (tmp_path / "model.py").write_text(
+        "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self, n=4):\n"
+        "        super().__init__()\n        self.layers = nn.ModuleList([nn.Linear(n, n) for _ in range(n)])\n\n"
+        "    def forward(self, x):\n        def again(x, depth):\n"
+        "            return x if depth == 0 else again(x, depth - 1)\n\n"
+        "        for layer in self.layers:\n            x = again(layer(x), 2)\n        return x.item()\n"
+    )
+    script = (
+        "import gc, sys\nfrom pathlib import Path\nfrom tsdyn_lint.judge import judge\n"
+        "from tsdyn_lint.config import Configs\nfrom tsdyn_lint.configfile import Options\n"
+        "from tsdyn_lint.findings import Engine\nfrom tsdyn_lint.source import read_source\n"
+        "from dataclasses import replace\n"
+        "configs = Configs(Options())\nsettings = replace(configs.settings_for(Path('.')), engines=frozenset(Engine))\n"
+        "source = [read_source(Path('model.py').absolute())]\n"
+        "assert judge(source, settings, configs.rulebook(settings), 1).findings\n"
+        "gc.disable()\ngc.collect()\n"
+        "assert judge(source, settings, configs.rulebook(settings), 1).findings\nprint(gc.collect())\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "-c", script]
+    left = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
+    assert int(left) < 20
+
+
 def test_libcst_is_as_it_was_but_for_its_cost() -> None:
     """Imported for the analysis and imported plainly, its nodes print, compare, copy and change alike."""
     script = (
