@@ -425,7 +425,7 @@ class Operators(Refinement):
                     isinstance(value, Tensor) and value.hypothesis is not None and not value.hypothesis.confirmed,
                 )
         if isinstance(left, Const) and isinstance(right, Const):
-            return Const((left.value is right.value) == positive, left.soft or right.soft)
+            return Const(_identical(left.value, right.value) == positive, left.soft or right.soft)
         if isinstance(left, Outside) and isinstance(right, Outside):
             return Const((left.dotted == right.dotted) == positive)
         if isinstance(left, ClassRef) and isinstance(right, ClassRef):
@@ -496,6 +496,11 @@ def _number_type(value: Value) -> str:
     if isinstance(value, Scalar):
         return value.type
     return type(value.value).__name__ if isinstance(value, Const) else ""
+
+
+def _identical(left: object, right: object) -> bool:
+    """Whether two constants are one object: CPython keeps one of equal texts and small numbers of a file."""
+    return left is right or type(left) is type(right) and isinstance(left, (str, int)) and left == right
 
 
 def _scalar_result(op: str, left: Value, right: Value) -> Value:
