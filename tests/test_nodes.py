@@ -11,7 +11,8 @@ from typing import Any
 import libcst as cst
 import pytest
 
-from tsdyn_lint.nodes import FIELDS, Maker, UnknownSyntax, children
+from tsdyn_lint.made import Maker, UnknownSyntax
+from tsdyn_lint.nodes import FIELDS, children
 from tsdyn_lint.parse import Deferred, Tree
 from tsdyn_lint.places import MadePlaces, PrintedPlaces
 

@@ -1,6 +1,6 @@
 """Text -> a tree of nodes: a skeleton of the file, and each definition and body made when something reaches it.
 
-`ast` reads the text, in a tenth of the time that libcst takes, and what it read is made into libcst's nodes (`nodes`)
+`ast` reads the text, in a tenth of the time that libcst takes, and what it read is made into libcst's nodes (`made`)
 as they are asked for: imports and small assignments at once, a class or function of the module level when its name is
 looked up, a body when an entry point reaches it. A file that only a newer Python can parse is read by libcst whole.
 """
@@ -20,7 +20,7 @@ from typing import Any
 
 import libcst as cst
 
-from tsdyn_lint.nodes import Maker, UnknownSyntax
+from tsdyn_lint.made import Maker, UnknownSyntax
 from tsdyn_lint.outline import Statement, Summary, statements_of, summary_of
 from tsdyn_lint.places import MadePlaces, Places, PrintedPlaces
 from tsdyn_lint.syntax import nodes_of
