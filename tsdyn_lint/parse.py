@@ -63,13 +63,18 @@ class Tree:
         self.lines: Sequence[str] = _LINE.findall(text)
         self.deferred: list[Deferred] = []
         """What is left out of the module level."""
-        self.syntax: ast.Module | None = _ast(text)
+        self.syntax: ast.Module | None = None
+        refused: SyntaxError | None = None
+        try:
+            self.syntax = _ast(text)
+        except SyntaxError as error:
+            refused = error
         self.places: Places
         self._maker = Maker()
         self._definitions: dict[Deferred, Any] = {}
         self._bodies: dict[cst.CSTNode, Sequence[cst.CSTNode]] = {}
         if self.syntax is None:
-            tree = _libcst(text)
+            tree = _libcst(text, refused)
             self.places = PrintedPlaces(tree)
             self.statements: Sequence[Any] = tree.body
         else:
@@ -127,7 +132,10 @@ class Tree:
         if self.syntax is not None:
             found: ast.stmt = self._maker.origins[function]
             return found
-        syntax = _ast(textwrap.dedent(self.places.text(function)))
+        try:
+            syntax = _ast(textwrap.dedent(self.places.text(function)))
+        except SyntaxError:
+            return None
         return syntax.body[0] if syntax is not None else None
 
     def _made(self, make: Callable[[], Any], set_aside: Callable[[ast.stmt], Deferred | None] | None = None) -> Any:
@@ -198,6 +206,9 @@ def _unwarned() -> Iterator[None]:
 
 
 def _ast(text: str) -> ast.Module | None:
+    """What `ast` reads, None where it cannot say what hinders it. Raises SyntaxError, and ParseFailure where no other
+    parser would come further.
+    """
     try:
         with _unwarned():
             return ast.parse(text)
@@ -206,15 +217,21 @@ def _ast(text: str) -> ast.Module | None:
     except SyntaxError as error:
         if error.msg.startswith("too many"):  # libcst has no such limit, and overflows the stack
             raise ParseFailure(_TOO_DEEP, error.lineno or 1, error.offset or 1) from None
-        return None
+        raise
     except ValueError:
         return None
 
 
-def _libcst(code: str) -> cst.Module:
+def _libcst(code: str, refused: SyntaxError | None) -> cst.Module:
+    """What libcst reads of what the interpreter refused, which knows better what is wrong where neither can read it.
+
+    Raises ParseFailure.
+    """
     try:
         return cst.parse_module(code)
     except cst.ParserSyntaxError as error:
+        if refused is not None:
+            raise ParseFailure(refused.msg, refused.lineno or 1, refused.offset or 1) from None
         raise ParseFailure(error.message.split("\n")[0], error.raw_line, error.raw_column + 1) from None
     except RecursionError:
         raise ParseFailure(_TOO_DEEP) from None
