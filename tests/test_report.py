@@ -15,7 +15,19 @@ MODEL = "import torch\n\n\ndef forward(x):\n\tprint('é', x); y = '字'; print(x
 NOTEBOOK = {
     "cells": [
         {"cell_type": "markdown", "source": ["# Title"]},
-        {"cell_type": "code", "source": ["%matplotlib inline\n", "import torch\n", "if 1:\n", "    !ls\n"]},
+        {
+            "cell_type": "code",
+            "source": [
+                "%matplotlib inline\n",
+                "import torch\n",
+                "if 1:\n",
+                "    !ls\n",
+                "!pip install \\\n",
+                "  -q this\n",
+                "files = !ls\n",
+                "a, b = %sx ls\n",
+            ],
+        },
         {"cell_type": "code", "source": ["%%bash\n", "print(1)"]},
         {"cell_type": "code", "source": ["x = 1\n", "print(x)"]},
     ],

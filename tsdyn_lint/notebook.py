@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 _PYTHON_MAGICS = ("%%time", "%%timeit", "%%capture", "%%prun")
-_MAGIC = re.compile(r"^\s*[%!?]|^[^#'\"]*\?\s*$")
+_MAGIC = re.compile(r"^\s*(?:[\w, ]+=\s*)?[%!?]|^[^#'\"]*\?\s*$")
 _HIDDEN = "pass  # magic: "
+_GOES_ON = "# magic goes on: "
 _MARK = "# %% cell "
 _SPLIT = re.compile(rf"^{_MARK}(\d+)\n", re.MULTILINE)
 
@@ -33,7 +34,7 @@ def join_cells(data: bytes) -> tuple[str, tuple[Cell, ...]]:
     cells: list[Cell] = []
     row = 1
     for number, cell in _code_cells(json.loads(data)):
-        lines = list(map(_hide, _text(cell).split("\n")))
+        lines = list(_hidden(_text(cell).split("\n")))
         pieces += [f"{_MARK}{number}", *lines]
         cells.append(Cell(number, row + 1, len(lines)))
         row += 1 + len(lines)
@@ -72,14 +73,19 @@ def _text(cell: dict[str, Any]) -> str:
     return "".join(map(str, raw)) if isinstance(raw, list) else str(raw)
 
 
-def _hide(line: str) -> str:
-    if not _MAGIC.match(line):
-        return line
-    indent = line[: len(line) - len(line.lstrip())]
-    return indent + _HIDDEN + line[len(indent) :]
+def _hidden(lines: Iterable[str]) -> Iterator[str]:
+    """The lines, with IPython's commands behind a `pass`, and what goes on after a backslash in one as a comment."""
+    goes_on = False
+    for line in lines:
+        indent = line[: len(line) - len(line.lstrip())]
+        command = goes_on or _MAGIC.match(line) is not None
+        yield line if not command else _GOES_ON + line if goes_on else indent + _HIDDEN + line[len(indent) :]
+        goes_on = command and line.endswith("\\")
 
 
 def _show(line: str) -> str:
+    if line.startswith(_GOES_ON):
+        return line.removeprefix(_GOES_ON)
     indent = line[: len(line) - len(line.lstrip())]
     hidden = line[len(indent) :].startswith(_HIDDEN)
     return indent + line[len(indent) + len(_HIDDEN) :] if hidden else line
