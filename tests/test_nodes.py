@@ -194,6 +194,54 @@ def test_code_of_a_node_is_the_text_that_it_stands_for() -> None:
     assert (start.column, end.column) == (5, 8)
 
 
+def _name_at(text: str, *fields: str) -> tuple[int, int]:
+    """Row and column of the name that the fields lead to in the first statement of a text."""
+    tree = Tree(text, Path("m.py"))
+    node: Any = tree.definition(tree.deferred[0])
+    for field in fields:
+        node = getattr(node, field)
+        node = node[0] if isinstance(node, (list, tuple)) else node
+    start, end = tree.places.span(node)
+    assert start < end
+    return start.row, start.column
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "place"),
+    [
+        ("def é2(*a): pass\n", ("name",), (1, 5)),
+        ("def   eé(a): pass\n", ("name",), (1, 7)),
+        ("def \\\n  q(x): pass\n", ("name",), (2, 3)),
+        ("@a\nclass é: pass\n", ("name",), (2, 7)),
+        ("def f(e\u0301=1): pass\n", ("params", "params"), (1, 7)),  # `ast` has one letter for the two
+        ("def f(a, *, b: int = 1): pass\n", ("params", "kwonly_params"), (1, 13)),
+    ],
+)
+def test_names_stand_where_they_are_written(text: str, fields: tuple[str, ...], place: tuple[int, int]) -> None:
+    assert _name_at(text, *fields) == place
+
+
+@pytest.mark.parametrize(
+    ("header", "comment"),
+    [
+        ("def f(x, y):  # type: (int, int) -> int", " (int, int) -> int"),
+        ("def f(x,  # type: (odd)\n      y):\n    # type: (int, int) -> int", " (int, int) -> int"),
+        ('def f(x, y="# type: (int, int) -> int"):', None),
+        ("def f(x, y):  # note # type: (int, int) -> int", None),
+        ("def f(\n    x: int,\n) -> None:  # type: (int) -> None", " (int) -> None"),
+    ],
+)
+def test_type_comments_are_comments_under_a_header(header: str, comment: str | None) -> None:
+    tree = Tree(f"{header}\n    return x\n", Path("m.py"))
+    assert tree.places.type_comment(tree.definition(tree.deferred[0])) == comment
+
+
+def test_a_tuple_of_one_in_brackets_is_told_by_its_comma() -> None:
+    one, several, plain = (Maker().expression(ast.parse(text).body[0].value) for text in ("x[1,]", "x[1, 2]", "x[1]"))  # type: ignore[attr-defined]
+    assert [len(node.slice) for node in (one, several, plain)] == [1, 2, 1]
+    assert [type(node.slice[0].comma) is cst.Comma for node in (one, several, plain)] == [True, False, False]
+
+
 def test_syntax_of_the_future_is_an_error_and_no_crash() -> None:
     class Coming(ast.stmt):
         pass

@@ -117,7 +117,7 @@ def literal(text: str) -> Any:
 
     libcst's own `evaluated_value` parses it anew each time, and each time leaves garbage that holds itself.
     """
-    if text[0] in "\"'" and "\\" not in text:
+    if text[0] in "\"'" and "\\" not in text and "\r" not in text:
         quotes = 3 if text[:3] in ('"""', "'''") else 1
         return text[quotes:-quotes]
     return int(text) if text.isdecimal() else ast.literal_eval(text)

@@ -56,40 +56,66 @@ class MadePlaces(Places):
 
     def type_comment(self, function: cst.FunctionDef) -> str | None:
         syntax = self._origins[function]
-        first = first_row(syntax.body[0])
-        for row in range(_header_end(syntax), first):
-            found = _TYPE_COMMENT.search(self._lines[row - 1])
+        end, column = _last_part(syntax)
+        inside = False
+        for row in range(end, first_row(syntax.body[0])):
+            code, sign, comment = self._from(row, column if row == end else 0).partition("#")
+            inside = inside or ":" in code
+            found = _TYPE_COMMENT.match(sign + comment) if inside else None
             if found:
                 return found[1]
         return None
 
+    def _from(self, row: int, column: int) -> str:
+        """A row from a column in bytes on."""
+        return self._lines[row - 1].encode()[column:].decode()
+
     def _range(self, node: cst.CSTNode) -> tuple[tuple[int, int], tuple[int, int]]:
         """Rows from 1, columns from 0 and in bytes, as `ast` has them."""
-        syntax = self._origins[node]
-        start, end = (syntax.lineno, syntax.col_offset), (syntax.end_lineno, syntax.end_col_offset)
-        if type(node) is cst.Name and type(syntax) in _NAMED:
-            return self._named(node.value, syntax)
-        if type(node) is cst.Param:  # as libcst has it, without the annotation
-            return self._named(node.name.value, syntax)
-        return start, end
+        syntax, kind = self._origins[node], type(node)
+        # as libcst has them: a parameter without its annotation, a tuple and a generator without their parentheses
+        if kind is cst.Param or kind is cst.Name and type(syntax) in _NAMED:
+            return self._named(syntax)
+        first, last = syntax, syntax
+        if kind is cst.Tuple and type(syntax) is ast.Tuple and syntax.elts:
+            first, last = syntax.elts[0], syntax.elts[-1]
+        elif kind is cst.GeneratorExp:
+            loop = syntax.generators[-1]
+            first, last = syntax.elt, [loop.iter, *loop.ifs][-1]
+        row, column = first.lineno, first.col_offset
+        if kind in _SIGNED:
+            sign = self._lines[row - 1].encode().rfind(_SIGNED[kind], 0, column)
+            column = column if sign < 0 else sign
+        return (row, column), (last.end_lineno, last.end_col_offset)
 
-    def _named(self, name: str, syntax: Any) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Where a name stands in the attribute, definition, parameter or argument that it is part of."""
-        size = len(name.encode())
+    def _named(self, syntax: Any) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Where the name stands in the attribute, definition, parameter or argument that it is part of.
+
+        As it is written: `ast` has another form of some letters.
+        """
         if isinstance(syntax, ast.Attribute):
-            row, column = syntax.end_lineno or 1, (syntax.end_col_offset or 0) - size
-        else:
-            row, column = syntax.lineno, syntax.col_offset
-            if not isinstance(syntax, (ast.arg, ast.keyword)):
-                found = re.compile(rf"\b{re.escape(name)}\b".encode()).search(self._lines[row - 1].encode(), column + 4)
-                column = found.start() if found else column
-        return (row, column), (row, column + size)
+            row, end = syntax.end_lineno or 1, syntax.end_col_offset or 0
+            written = _NAME_AT_END.search(self._lines[row - 1].encode()[:end].decode())
+            return (row, end - len(written[0].encode()) if written else end), (row, end)
+        row, column = syntax.lineno, syntax.col_offset
+        while True:
+            found = _NAME.match(self._from(row, column))
+            if found is None:
+                return (row, column), (row, column)
+            if found[2] != "\\":
+                start = column + len(found[1].encode())
+                return (row, start), (row, start + len(found[2].encode()))
+            row, column = row + 1, 0  # a definition that goes on after a backslash
 
     def _location(self, row: int, column: int) -> Location:
         line = self._lines[row - 1]
         return Location(row, 1 + (column if line.isascii() else len(line.encode()[:column].decode())))
 
 
+_NAME = re.compile(r"((?:(?:async|def|class)\b|\s)*)(\w+|\\)")
+_NAME_AT_END = re.compile(r"\w+$")
+_SIGNED = {cst.StarredDictElement: b"**", cst.FormattedStringExpression: b"{"}
+"""Kinds of nodes that begin with a sign which `ast` does not place, in the row of what follows it."""
 _NAMED = frozenset({ast.Attribute, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg, ast.keyword})
 
 
@@ -99,13 +125,13 @@ def first_row(node: ast.stmt) -> int:
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
-def _header_end(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """The last row of the parameters and what they return, or that of `def`."""
+def _last_part(node: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[int, int]:
+    """Where the last of the parameters and of what they return ends, or where the function begins."""
     given = node.args
     listed = (*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg)
     parts: list[Any] = [*listed, *given.defaults, *given.kw_defaults, node.returns]
-    last: int = max(node.lineno, *(part.end_lineno for part in parts if part is not None), 1)
-    return last
+    ends = [(part.end_lineno, part.end_col_offset) for part in parts if part is not None]
+    return max([(node.lineno, node.col_offset), *ends])
 
 
 class PrintedPlaces(Places):

@@ -224,7 +224,7 @@ class Containers(Operators):
 
     def index(self, node: cst.Subscript) -> Value:
         parts = [self.index_part(e.slice) for e in node.slice]
-        if len(parts) == 1:
+        if len(parts) == 1 and type(node.slice[0].comma) is not cst.Comma:
             return parts[0]
         return Seq("tuple", parts, UNKNOWN, src=sources(*parts))
 

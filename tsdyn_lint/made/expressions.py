@@ -116,14 +116,15 @@ class Expressions:
         made = new(cst.Subscript)
         made.value = self.expression(node.value)
         index = node.slice
-        parts = [index]
-        if type(index) is ast.Tuple and index.elts and (len(index.elts) > 1 or type(index.elts[0]) in _IN_BRACKETS):
-            parts = index.elts
-        made.slice = [self._subscript_element(one) for one in parts]
+        parts = index.elts if type(index) is ast.Tuple else []
+        made.slice = [self._subscript_element(one) for one in parts or [index]]
+        if len(parts) == 1:
+            made.slice[0].comma = _COMMA
         return made
 
     def _subscript_element(self, node: ast.expr) -> Any:
         made = new(cst.SubscriptElement)
+        made.comma = None
         if type(node) is ast.Slice:
             part = new(cst.Slice)
             part.lower = self.optional(node.lower)
@@ -328,8 +329,8 @@ def _start(node: Any) -> tuple[int, int]:
     return node.lineno, node.col_offset
 
 
-_IN_BRACKETS = (ast.Slice, ast.Starred)
-"""What makes the part before a single comma an element of the brackets, and no tuple."""
+_COMMA = cst.Comma()
+"""Stands after the only part in brackets where that is a tuple of one."""
 _NO_STAR = cst.MaybeSentinel.DEFAULT
 _BARE_STAR = cst.ParamStar()
 _PLAIN: dict[type[ast.AST], tuple[type[cst.CSTNode], tuple[tuple[str, str], ...]]] = {
