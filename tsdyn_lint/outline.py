@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 
+from tsdyn_lint.syntax import first_row, rows_of
+
 EVERYTHING = "*"
 """Stands for all names of a file: what `from m import *` binds, what a module that is handed on may be asked for."""
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _CLASS = re.compile(r"(?:^|[:;])[ \t]*class\b", re.MULTILINE)
 _PLAIN = re.compile(r"(?:@|(?:class|def|from|import)\b)")
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 Summary = dict[str, list[str | int]]
 """Each name of a file with the digest of the statements that bind it, their first row and their last one."""
@@ -53,7 +54,7 @@ def outline(text: str) -> list[Statement] | None:
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return list(_statements(tree.body, _LINE.findall(text)))
+    return list(_statements(tree.body, rows_of(text)))
 
 
 def statements_of(syntax: ast.Module, lines: Sequence[str]) -> list[Statement]:
@@ -96,7 +97,7 @@ def dependents(statements: Iterable[Statement], names: frozenset[str]) -> frozen
 
 def _statements(body: Iterable[ast.stmt], lines: Sequence[str]) -> Iterator[Statement]:
     for node in body:
-        first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
+        first = first_row(node)
         last = node.end_lineno or node.lineno
         yield Statement(frozenset(_bound([node])), first, last, "".join(lines[first - 1 : last]))
 

@@ -8,7 +8,6 @@ looked up, a body when an entry point reaches it. A file that only a newer Pytho
 from __future__ import annotations
 
 import ast
-import re
 import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +22,7 @@ import libcst as cst
 from tsdyn_lint.made import Maker, UnknownSyntax
 from tsdyn_lint.outline import Statement, Summary, statements_of, summary_of
 from tsdyn_lint.places import MadePlaces, Places, PrintedPlaces
-from tsdyn_lint.syntax import nodes_of
+from tsdyn_lint.syntax import nodes_of, rows_of
 from tsdyn_lint.usage import may_capture
 
 _LONG = 3
@@ -31,7 +30,6 @@ _LONG = 3
 _DEEP = 800
 """Expressions nested deeper than this are not read: trees are walked recursively."""
 _TOO_DEEP = "the code is nested too deeply to be read"
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 class ParseFailure(Exception):
@@ -60,7 +58,7 @@ class Tree:
         """Raises ParseFailure."""
         self.text = text
         self.path = path
-        self.lines: Sequence[str] = _LINE.findall(text)
+        self.lines: Sequence[str] = rows_of(text)
         self.deferred: list[Deferred] = []
         """What is left out of the module level."""
         self.syntax: ast.Module | None = None

@@ -17,6 +17,7 @@ from libcst._nodes.internal import CodegenState
 
 from tsdyn_lint.findings import Location
 from tsdyn_lint.source import NEWLINE
+from tsdyn_lint.syntax import first_row
 
 _TYPE_COMMENT = re.compile(r"#[# ]*type:( \(.*)")
 
@@ -117,12 +118,6 @@ _NAME_AT_END = re.compile(r"\w+$")
 _SIGNED = {cst.StarredDictElement: b"**", cst.FormattedStringExpression: b"{"}
 """Kinds of nodes that begin with a sign which `ast` does not place, in the row of what follows it."""
 _NAMED = frozenset({ast.Attribute, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg, ast.keyword})
-
-
-def first_row(node: ast.stmt) -> int:
-    """The row that a statement begins at, its decorators included."""
-    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def _last_part(node: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[int, int]:

@@ -1,12 +1,29 @@
-"""A walk over `ast` trees that takes 40 percent of the standard library's time, as it asks for less."""
+"""What several steps ask of `ast` trees, and of the rows of a text as `ast` counts them."""
 
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Sequence
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+def rows_of(text: str) -> Sequence[str]:
+    """The rows of a text with their ends."""
+    return _LINE.findall(text)
+
+
+def first_row(node: ast.stmt) -> int:
+    """The row that a statement begins at, its decorators included."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def nodes_of(tree: ast.AST) -> list[ast.AST]:
-    """The node and all below it but for contexts (`Load`, `Store`), in the order of `ast.walk`."""
+    """The node and all below it but for contexts (`Load`, `Store`), in the order of `ast.walk`, which takes more than
+    twice the time.
+    """
     found = [tree]
     for node in found:
         kind = type(node)
