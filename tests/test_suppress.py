@@ -103,6 +103,18 @@ def test_unused_is_reported_and_removed(project: Project, prints: None, text: st
     assert project.read("model.py") == "import torch\n" + fixed
 
 
+def test_a_misspelt_code_is_corrected(project: Project, prints: None) -> None:
+    project.write("model.py", "import torch\nprint('shown')  # tsdyn: ignore[TSD302, tsd301]\n")
+    assert "no rule is called `tsd301`; did you mean `TSD301`?" in project.run().stdout
+    assert project.run("--fix").exit_code == 0
+    assert project.read("model.py") == "import torch\nprint('shown')  # tsdyn: ignore[TSD301]\n"
+
+
+def test_a_comment_without_codes_is_told_those_of_its_line(project: Project, prints: None) -> None:
+    project.write("model.py", "import torch\nprint(1)  # tsdyn: ignore\n")
+    assert "`# tsdyn: ignore` names no rule: write `ignore[TSD301]`" in project.run().stdout
+
+
 def test_only_rules_that_ran_are_judged(project: Project, prints: None) -> None:
     text = "x = 1  # tsdyn: ignore[TSD301]\n"
     assert rows(project, text) == [("TSD001", 2)]
@@ -122,3 +134,73 @@ def test_a_silenced_unsure_finding_counts_as_a_use(project: Project, prints: Non
 
 def test_a_file_that_does_not_parse_is_not_asked_for_its_comments(project: Project) -> None:
     assert rows(project, f"def f(:  {IGNORE}\n") == [("TSD000", 2)]
+
+
+HELPER = """\
+import torch
+
+
+def gate(flags, x):
+    if flags["on"].sum() > 0:  # tsdyn: ignore[TSD201]
+        return x * 2
+    return x  # tsdyn: ignore[TSD202]
+"""
+MODEL = """\
+import torch
+from pkg import gate
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return gate({"on": x}, x)
+
+
+net = torch.compile(Net())
+"""
+
+
+@pytest.fixture
+def package(project: Project) -> Project:
+    """A helper whose one suppression serves a model beside it, by way of the package; the other one serves nobody."""
+    project.write("pyproject.toml", '[project]\nname = "pkg"\n')
+    project.write("pkg/__init__.py", "from .helper import gate\n")
+    project.write("pkg/helper.py", HELPER)
+    project.write("pkg/model.py", MODEL)
+    project.write("other.py", "import torch\nhelper = 1\n")
+    return project
+
+
+def test_a_suppression_may_serve_files_that_are_not_linted(package: Project) -> None:
+    assert package.rows() == [("TSD001", 7)] == package.rows("pkg")
+    assert package.rows("pkg/helper.py") == [] == package.rows("pkg/helper.py", "other.py")
+    assert package.rows("pkg/helper.py", "pkg/model.py") == [("TSD001", 7)]
+    package.run("--fix", "pkg/helper.py")
+    assert package.read("pkg/helper.py") == HELPER
+    package.run("--fix")
+    assert package.read("pkg/helper.py") == HELPER.replace("  # tsdyn: ignore[TSD202]", "")
+
+
+def test_the_cache_knows_whether_others_are_served(package: Project) -> None:
+    package.write("pkg/model.py", MODEL.replace("import gate", "import nothing").replace("pkg", "other"))
+
+    def codes() -> list[str]:
+        return [line.split()[1] for line in package.run("check", "-o", "concise", "pkg/helper.py").stdout.splitlines()]
+
+    assert codes().count("TSD001") == 2 == codes().count("TSD001")
+    package.write("pkg/model.py", MODEL)
+    assert "TSD001" not in codes()
+
+
+def test_a_suppression_may_serve_an_engine_that_was_not_asked_for(package: Project) -> None:
+    assert package.rows("--engine", "dynamo") == [("TSD001", 7)]
+    assert package.rows("--engine", "recompile") == []
+    assert package.rows("--engine", "export") == []
+    package.write("tsdyn-lint.toml", 'engine = "export"\n')
+    assert package.rows() == [("TSD001", 7)]
+    assert package.rows("--engine", "dynamo") == []
+
+
+def test_what_a_fixed_file_is_told_from_others_stays(package: Project) -> None:
+    package.write("pkg/helper.py", HELPER.replace("  # tsdyn: ignore[TSD201]", ""))
+    assert package.rows("--fix") == [("TSD201", 5)]
+    assert "TSD202" not in package.read("pkg/helper.py")

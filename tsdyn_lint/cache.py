@@ -246,18 +246,19 @@ def stamp_of(data: bytes, mtime: int = -1) -> Stamp:
     return Stamp(len(data), mtime, _digest(data))
 
 
-def key_of(settings: Settings, asked: Iterable[str], project: Whole) -> str:
-    """A name for a way of asking: the paths, every setting that a finding hangs on, how the project compiles, and the
-    tool with its rules."""
+def key_of(settings: Settings, asked: Iterable[str], project: Whole, shared: Iterable[Path] = ()) -> str:
+    """A name for a way of asking: the paths, every setting that a finding hangs on, how the project compiles, whose
+    suppressions are `shared` with files that are not linted, and the tool with its rules."""
     parts: list[Any] = [
         sorted(asked),
-        sorted(engine.value for engine in settings.engines or ()),
+        *(sorted(engine.value for engine in some or ()) for some in (settings.engines, settings.own_engines)),
         settings.torch_version,
         sorted(settings.selected),
         settings.min_confidence.value,
         [(pattern, sorted(codes)) for pattern, codes in settings.per_file_ignores],
         [str(settings.root), str(settings.config_file)],
         project.compiling,
+        sorted(map(str, shared)),
         _tool_state(settings.rule_paths),
     ]
     return _digest(json.dumps(parts).encode())

@@ -28,11 +28,13 @@ DEFAULT_EXCLUDE = (
 class Settings:
     """Settings of one group of files. `root` is the folder of its configuration, else of the project.
 
-    `engines` is None for `auto`; `selected` holds rule codes; `torch_reason` says where `torch_version` came from.
+    `engines` is None for `auto`; `own_engines` are those that the project asks for, whatever the command line does;
+    `selected` holds rule codes; `torch_reason` says where `torch_version` came from.
     """
 
     root: Path
     engines: frozenset[Engine] | None = None
+    own_engines: frozenset[Engine] | None = None
     torch_version: tuple[int, int] = KNOWN_TORCH[-1]
     torch_reason: str = "the newest known"
     selected: frozenset[str] = frozenset()
@@ -135,6 +137,7 @@ def make_settings(
     return Settings(
         root=root,
         engines=_engines(values.get("engine", "auto")),
+        own_engines=_engines(file.values.get("engine", "auto")),
         torch_version=torch_version,
         torch_reason=torch_reason,
         selected=selected,

@@ -46,6 +46,8 @@ class Lint:
     library: Library
     jobs: int
     project: Whole
+    shared: frozenset[Path] = frozenset()
+    """Files whose suppressions may serve others, which are not linted."""
 
     def all(self) -> tuple[list[Finding], Record]:
         """Every file judged, and the record of it."""
@@ -56,7 +58,7 @@ class Lint:
         names = [str(path) for path in self.paths]
         if any(Path(path).exists() for path in record.missing):
             return self.all()
-        changed = {path for path, known in record.files.items() if not known.stamp.still_holds(path)}
+        changed = {path for path, known in record.files.items() if not self._holds(path, known)}
         linted = {path for path, known in record.files.items() if known.linted}
         if not changed and linted == set(names) and not self._other_heirs(record, {}):
             return [decode(row) for name in names for row in record.files[name].shown], None
@@ -137,7 +139,7 @@ class Lint:
             if path in files:
                 continue
             known = old.files.get(path)
-            holds = known is not None and known.stamp.still_holds(path)
+            holds = known is not None and self._holds(path, known)
             state = known.stamp if known and path not in reads and holds else self._stamp(path)
             files[path] = entry = FileRecord(state, path in raw)
             if path in reads:
@@ -156,11 +158,17 @@ class Lint:
                 entry.shown, entry.bases = known.shown, known.bases
             else:
                 source = self.library[path]
-                entry.shown = list(
-                    map(encode, settle(source, list(map(decode, raw[path].value)), self.settings, self.rulebook))
-                )
+                found = list(map(decode, raw[path].value))
+                shown = settle(source, found, self.settings, self.rulebook, source.path in self.shared)
+                entry.shown = list(map(encode, shown))
                 entry.bases = _bases(source.data)
         return Record(files, sorted(missing))
+
+    def _holds(self, path: str, known: FileRecord) -> bool:
+        """Whether a file is what it was when it was recorded, or the text that is to be judged in its place."""
+        if self.library.holds(path):
+            return stamp_of(self.library[path].data).digest == known.stamp.digest
+        return known.stamp.still_holds(path)
 
     def _stamp(self, path: str) -> Stamp:
         """The state of a file as it was judged; one that was edited since then is found changed by the next run."""
@@ -315,14 +323,19 @@ def _places_of(finding: Finding) -> Iterator[tuple[str, int]]:
         yield one.filename, one.start.row
 
 
-def lint_with(cache: Cache, lint: Lint, asked: Iterable[str]) -> list[Finding]:
-    """The findings of a group by way of the cache; `asked` are the paths of the command line."""
-    key = key_of(lint.settings, asked, lint.project)
+def lint_with(cache: Cache, lint: Lint, asked: Iterable[str]) -> tuple[list[Finding], Record]:
+    """The findings of a group by way of the cache, and its record; `asked` are the paths of the command line."""
+    key = key_of(lint.settings, asked, lint.project, lint.shared)
     record = cache.load(key)
-    findings, fresh = lint.again(record) if record else lint.all()
-    if fresh is not None:
-        cache.store(key, fresh)
-    return findings
+    if record is None:
+        findings, fresh = lint.all()
+    else:
+        findings, changed = lint.again(record)
+        if changed is None:
+            return findings, record
+        fresh = changed
+    cache.store(key, fresh)
+    return findings, fresh
 
 
 def _verdict(finding: Finding) -> tuple[object, ...]:

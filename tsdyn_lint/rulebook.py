@@ -159,13 +159,18 @@ class RuleBook:
             raise RuleError(f"no rule is called `{selector}`{self.suggestion(selector)}")
         return found
 
-    def suggestion(self, selector: str) -> str:
-        """`; did you mean ...?`, or nothing when no rule comes near."""
+    def nearest(self, selector: str) -> str | None:
+        """The code or name that a selector may have meant; None when no rule comes near."""
         import difflib
 
         near = difflib.get_close_matches(selector, self._code_of, n=1)
         near = near or difflib.get_close_matches(selector.upper(), self._code_of, n=1)
-        return f"; did you mean `{near[0]}`?" if near else ""
+        return near[0] if near else None
+
+    def suggestion(self, selector: str) -> str:
+        """`; did you mean ...?`, or nothing when no rule comes near."""
+        near = self.nearest(selector)
+        return f"; did you mean `{near}`?" if near else ""
 
     def resolve(self, select: Sequence[str], ignore: Sequence[str]) -> frozenset[str]:
         """Codes that are selected and not ignored; the more specific selector wins, `ignore` between equals."""

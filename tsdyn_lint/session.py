@@ -16,10 +16,11 @@ from tsdyn_lint.project import project_usage
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.settle import settle
 from tsdyn_lint.source import Library, Source, by_cell, check_syntax, make_source
-from tsdyn_lint.usage import Whole, engines_used, whole_of
+from tsdyn_lint.usage import Usage, Whole, engines_used, whole_of
 
 if TYPE_CHECKING:
-    from tsdyn_lint.cache import Cache
+    from tsdyn_lint.cache import Cache, Record
+    from tsdyn_lint.incremental import Lint
 
 _FIX_ROUNDS = 10
 
@@ -47,6 +48,8 @@ class Group:
     paths: list[Path]
     engine_reason: str
     project: Whole = Whole()
+    shared: frozenset[Path] = frozenset()
+    """Files whose suppressions may serve others of the project, which this run does not lint."""
 
     @property
     def checked(self) -> str:
@@ -86,11 +89,12 @@ def run(request: Request) -> Outcome:
     fixed: dict[str, tuple[Source, Source]] = {}
     count = 0
     for group in groups:
-        findings = _lint_group(group, request, library, jobs)
         if request.fix:
-            findings, changed, group_count = _fix(findings, library, group, request.unsafe_fixes, jobs)
+            findings, changed, group_count = _fix(*_recorded(group, request, library, jobs), request.unsafe_fixes)
             fixed.update(changed)
             count += group_count
+        else:
+            findings = _lint_group(group, request, library, jobs)
         found.extend(by_cell(library[one.filename], one) if ".ipynb" in one.filename else one for one in findings)
     found.sort(key=lambda finding: finding.sort_key)
     return Outcome(groups, found, library, fixed, count)
@@ -102,38 +106,67 @@ def collect(request: Request, library: Library) -> list[Group]:
     for path, settings in _files(request):
         by_settings.setdefault(id(settings), (settings, []))[1].append(path)
     groups = []
+    linted = {path for _, paths in by_settings.values() for path in paths}
     for settings, paths in by_settings.values():
         usage = project_usage(paths, request.configs, library, _cache(settings) if request.use_cache else None)
-        engines, reason = settings.engines, "asked for"
-        if engines is None:
-            engines, reason = engines_used(name for one in usage.values() for name in one.captures)
-        rulebook = request.configs.rulebook(settings)
-        groups.append(Group(replace(settings, engines=engines), rulebook, paths, reason, whole_of(usage)))
+        used, reason = engines_used(name for one in usage.values() for name in one.captures)
+        reason = "asked for" if settings.engines else reason
+        suppressing = [path for path in paths if usage[str(path)].suppresses]
+        own = (settings.own_engines or used) if suppressing else None  # nothing else hangs on them
+        decided = replace(settings, engines=settings.engines or used, own_engines=own)
+        shared = _shared(suppressing, linted, usage, library)
+        groups.append(Group(decided, request.configs.rulebook(settings), paths, reason, whole_of(usage), shared))
     return groups
 
 
+def _shared(suppressing: list[Path], linted: set[Path], usage: dict[str, Usage], library: Library) -> frozenset[Path]:
+    """The files that others of the project import which are not linted."""
+    files = set(map(Path, usage)) if suppressing else set()
+    if files <= linted:
+        return frozenset()
+    from tsdyn_lint.imports import Importers
+
+    importers = Importers(files, linted, library.code)
+    return frozenset(path for path in suppressing if importers.outside(path))
+
+
 def lint(
-    sources: Sequence[Source], settings: Settings, rulebook: RuleBook, jobs: int = 1, project: Whole | None = None
+    sources: Sequence[Source],
+    settings: Settings,
+    rulebook: RuleBook,
+    jobs: int = 1,
+    project: Whole | None = None,
+    shared: frozenset[Path] = frozenset(),
 ) -> list[Finding]:
     """Findings of the sources that suppressions and settings let through, in order; `settings.engines` is decided.
 
-    `project`: what the files around them say, by default what the sources themselves do.
+    `project`: what the files around them say, by default what the sources themselves do; `shared`: see `Group`.
     """
     by_file: dict[str, list[Finding]] = defaultdict(list)
     for finding in judge(sources, settings, rulebook, jobs, project=project).findings:
         by_file[finding.filename].append(finding)
-    return [found for one in sources for found in settle(one, by_file[str(one.path)], settings, rulebook)]
+    return [
+        found
+        for one in sources
+        for found in settle(one, by_file[str(one.path)], settings, rulebook, one.path in shared)
+    ]
 
 
 def _lint_group(group: Group, request: Request, library: Library, jobs: int) -> list[Finding]:
-    if not request.use_cache or request.fix or request.stdin is not None:
-        sources = [library[str(path)] for path in group.paths]
-        return lint(sources, group.settings, group.rulebook, jobs, group.project)
+    if request.use_cache and request.stdin is None:
+        return _recorded(group, request, library, jobs)[1]
+    sources = [library[str(path)] for path in group.paths]
+    return lint(sources, group.settings, group.rulebook, jobs, group.project, group.shared)
+
+
+def _recorded(group: Group, request: Request, library: Library, jobs: int) -> tuple[Lint, list[Finding], Record]:
+    """The findings of a group, by way of the cache where it may be used, and what it takes to judge an edit of it."""
     from tsdyn_lint.incremental import Lint, lint_with
 
-    task = Lint(group.paths, group.settings, group.rulebook, library, jobs, group.project)
-    asked = [str(path.absolute()) for path in request.paths]
-    return lint_with(_cache(group.settings), task, asked)
+    task = Lint(group.paths, group.settings, group.rulebook, library, jobs, group.project, group.shared)
+    if not request.use_cache or request.stdin is not None:
+        return task, *task.all()
+    return task, *lint_with(_cache(group.settings), task, [str(path.absolute()) for path in request.paths])
 
 
 def _cache(settings: Settings) -> Cache:
@@ -153,15 +186,16 @@ def _files(request: Request) -> Iterator[tuple[Path, Settings]]:
 
 
 def _fix(
-    findings: list[Finding], library: Library, group: Group, unsafe: bool, jobs: int
+    task: Lint, findings: list[Finding], record: Record, unsafe: bool
 ) -> tuple[list[Finding], dict[str, tuple[Source, Source]], int]:
     """Applies fixes and judges again what they changed, until nothing is left to fix.
 
     A file that would no longer parse is left as it was. Returns the findings that remain, the changed files
-    before and after, and the number of findings fixed; `library` then holds the changed sources.
+    before and after, and the number of findings fixed; the task's library then holds the changed sources.
     """
     from tsdyn_lint.fix import apply_fixes
 
+    library = task.library
     changed: dict[str, tuple[Source, Source]] = {}
     given_up: set[str] = set()
     count = 0
@@ -186,6 +220,6 @@ def _fix(
         for name, new in this_round.items():
             changed[name] = (changed[name][0] if name in changed else library[name], new)
             library.put(new)
-        again = lint(list(this_round.values()), group.settings, group.rulebook, jobs, group.project)
-        findings = [finding for finding in findings if finding.filename not in this_round] + again
+        findings, fresh = task.again(record)
+        record = fresh or record
     return sorted(findings, key=lambda finding: finding.sort_key), changed, count

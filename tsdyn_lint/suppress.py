@@ -7,7 +7,7 @@ import io
 import re
 import tokenize
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tsdyn_lint.findings import Edit, Finding, Fix, Location, Severity
@@ -63,7 +63,7 @@ def suppress(
     if any(finding.code == "TSD000" for finding in findings):
         return kept, []  # nobody knows what the rest of the file would have been told
     ran = judged()
-    unused = [report for comment in comments if (report := _unused(comment, source, rulebook, ran))]
+    unused = [report for comment in comments if (report := _unused(comment, source, rulebook, ran, findings))]
     return kept, unused
 
 
@@ -115,11 +115,15 @@ def _named(found: re.Match[str], rulebook: RuleBook, own: bool) -> dict[str, fro
     return named
 
 
-def _unused(comment: Suppression, source: Source, rulebook: RuleBook, judged: frozenset[str]) -> Finding | None:
+def _unused(
+    comment: Suppression, source: Source, rulebook: RuleBook, judged: frozenset[str], findings: Sequence[Finding]
+) -> Finding | None:
     if comment.codes is None:
         return None
     if not comment.codes and comment.own:
-        message = f"`{comment.text}` names no rule: write `ignore[TSD201]`"
+        found = sorted({one.code for one in findings if one.start.row in comment.rows}) or ["TSD201"]
+        kind = "file-ignore" if "file-ignore" in comment.text else "ignore"
+        message = f"`{comment.text}` names no rule: write `{kind}[{', '.join(found)}]`"
         return _report(comment, source, message, None)
     idle = [
         spelling
@@ -133,7 +137,8 @@ def _unused(comment: Suppression, source: Source, rulebook: RuleBook, judged: fr
     message = f"suppression of {names} suppresses nothing"
     if unknown:
         message += f": no rule is called `{unknown[0]}`{rulebook.suggestion(unknown[0])}"
-    return _report(comment, source, message, _removal(comment, source, idle))
+    meant = {spelling: near for spelling in unknown if (near := rulebook.nearest(spelling))}
+    return _report(comment, source, message, _correction(comment, source, idle, meant))
 
 
 def _report(comment: Suppression, source: Source, message: str, fix: Fix | None) -> Finding:
@@ -142,19 +147,21 @@ def _report(comment: Suppression, source: Source, message: str, fix: Fix | None)
     return Finding("TSD001", "unused-suppression", message, Severity.WARNING, path, start, end, fix=fix)
 
 
-def _removal(comment: Suppression, source: Source, idle: list[str]) -> Fix:
-    """Takes the idle codes out of the comment, and the comment with the space before it when none is left."""
+def _correction(comment: Suppression, source: Source, idle: list[str], meant: Mapping[str, str]) -> Fix:
+    """Writes the codes that are `meant` by idle ones, and takes the others out of the comment; where none is left, the
+    comment with the space before it."""
     line = source.line(comment.row)
     listed = re.findall(r"[^,\s\[\]]+", comment.text.partition("[")[2].partition("]")[0] if comment.own else "")
     if not comment.own:
         found = _NOQA.search(comment.text)
         listed = re.split(r"[,\s]+", found["codes"]) if found and found["codes"] else []
-    left = [code for code in listed if code not in idle]
+    left = [meant.get(code, code) for code in listed if code in meant or code not in idle]
     if left:
         start = line.index(listed[0], comment.start)
         end = line.index(listed[-1], start + sum(map(len, listed[:-1]))) + len(listed[-1])
         edit = Edit(", ".join(left), Location(comment.row, start + 1), Location(comment.row, end + 1))
-        return Fix("safe", "Remove the codes that suppress nothing", (edit,))
+        words = "Write the codes that are meant" if meant else "Remove the codes that suppress nothing"
+        return Fix("safe", words, (edit,))
     start = len(line[: comment.start].rstrip())
     rest = line[comment.end :].strip()
     if start == 0 and not rest and comment.row < len(source.lines):

@@ -62,6 +62,8 @@ class Usage:
     """Functions that it lets Dynamo move to the end of the graph."""
     bases: list[str] = field(default_factory=list)
     """Plain names of classes from elsewhere that classes of the file derive from."""
+    suppresses: bool = False
+    """Whether a comment in it may silence findings."""
 
 
 @dataclass(frozen=True)
@@ -141,19 +143,20 @@ def usage_of(data: bytes) -> Usage:
     Bytes decide first, as most files hold no such word; then `ast` follows the file's own imports, so that comments,
     strings and another library's `compile` do not count. A file that does not parse calls nothing.
     """
+    suppresses = b"tsdyn" in data or b"TSD" in data
     if b"torch" not in data:
-        return Usage()
+        return Usage(suppresses=suppresses)
     bases = _outside_bases(data)
     captures, sets = may_capture(data), b"_dynamo" in data
     if not captures and not sets:
-        return Usage(bases=bases)
+        return Usage(bases=bases, suppresses=suppresses)
     import ast
 
     from tsdyn_lint.syntax import nodes_of
 
     tree = _parsed(data)
     if tree is None:
-        return Usage(bases=bases)
+        return Usage(bases=bases, suppresses=suppresses)
     nodes = nodes_of(tree)
     imported = dict(_imported(nodes))
     names = imported.get
@@ -173,7 +176,7 @@ def usage_of(data: bytes) -> Usage:
             switches[name.removeprefix(_CONFIG)] = value.value is True
     asked = list(_fullgraph(nodes, names)) if called else []
     functions = sorted(name if "." in name else f"builtins.{name}" for name in reordered)
-    return Usage(sorted(called), asked, switches, functions, bases)
+    return Usage(sorted(called), asked, switches, functions, bases, suppresses)
 
 
 def engines_used(captures: Iterable[str]) -> tuple[frozenset[Engine], str]:

@@ -27,6 +27,7 @@ if sys.version_info < (3, 11):
 
         sys.modules.setdefault("tomli", tomli)
 
+from tsdyn_lint.imports import import_place  # noqa: E402
 from tsdyn_lint.rulebook import load_rules  # noqa: E402
 from tsdyn_lint.source import read_source  # noqa: E402
 from tsdyn_lint.statements import Statements  # noqa: E402
@@ -37,7 +38,7 @@ from tsdyn_lint.verify.observe import OBSERVATIONS  # noqa: E402
 from tsdyn_lint.verify.pages import judge_pages, refuted, unconfirmed  # noqa: E402
 from tsdyn_lint.verify.session import observed  # noqa: E402
 from tsdyn_lint.verify.spawn import Job, Result, Workers  # noqa: E402
-from tsdyn_lint.verify.target import Target, discovered, import_place  # noqa: E402
+from tsdyn_lint.verify.target import Target, discovered  # noqa: E402
 
 FORKED = """\
 import torch

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
-from tsdyn_lint.verify.target import Target, import_place
+from tsdyn_lint.imports import imported_files
+from tsdyn_lint.verify.target import Target
 
 
 def relevant(targets: Iterable[Target], linted: Iterable[Path], root: Path) -> list[Target]:
@@ -37,36 +37,14 @@ class _Reach:
             if path in self._linted:
                 return True
             if path not in self._imports:
-                self._imports[path] = list(self._imported(path))
+                self._imports[path] = [found.resolve() for found in imported_files(path, _bytes(path), self._roots)]
             todo += [found for found in self._imports[path] if found not in seen]
             seen.update(self._imports[path])
         return False
 
-    def _imported(self, path: Path) -> Iterator[Path]:
-        """The project's files that the imports of this one name; one that cannot be read names none."""
-        try:
-            tree = ast.parse(path.read_bytes())
-        except (OSError, SyntaxError, ValueError, RecursionError):
-            return
-        root, _ = import_place(path)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    yield from self._files(alias.name, (root, *self._roots))
-            elif isinstance(node, ast.ImportFrom):
-                folders = (root, *self._roots) if node.level == 0 else (path.parents[node.level - 1],)
-                for alias in node.names:
-                    yield from self._files(f"{node.module or ''}.{alias.name}".strip("."), folders)
 
-    def _files(self, dotted: str, folders: tuple[Path, ...]) -> Iterator[Path]:
-        """The files of a dotted name, its packages' among them; its last part may be no module."""
-        parts = dotted.split(".")
-        for folder in folders:
-            if not (folder / parts[0]).is_dir() and not (folder / f"{parts[0]}.py").is_file():
-                continue
-            for count in range(len(parts) + 1):
-                base = folder.joinpath(*parts[:count])
-                for candidate in (base / "__init__.py", base.with_suffix(".py")) if count else ():
-                    if candidate.is_file():
-                        yield candidate.resolve()
-            return
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

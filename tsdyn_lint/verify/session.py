@@ -11,6 +11,7 @@ from typing import Any
 
 from tsdyn_lint.config import Settings
 from tsdyn_lint.findings import Engine, Finding
+from tsdyn_lint.imports import import_place
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.source import Source
 from tsdyn_lint.statements import Statements, text_of
@@ -23,7 +24,7 @@ from tsdyn_lint.verify.measuring import Measuring
 from tsdyn_lint.verify.observe import OBSERVATIONS, decode
 from tsdyn_lint.verify.relevance import relevant
 from tsdyn_lint.verify.spawn import Job, Result, Workers
-from tsdyn_lint.verify.target import VERIFY_FILE, Target, TargetError, configured, discovered, import_place, named_by
+from tsdyn_lint.verify.target import VERIFY_FILE, Target, TargetError, configured, discovered, named_by
 from tsdyn_lint.verify.unpredicted import unpredicted
 
 TIMEOUT, MEASURE_TIMEOUT, MEMORY = 120.0, 900.0, 8192

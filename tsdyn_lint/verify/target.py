@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tsdyn_lint.imports import import_place
 from tsdyn_lint.source import Source
 
 VERIFY_FILE = "tsdyn_verify.py"
@@ -70,15 +71,6 @@ def find_module(dotted: str, root: Path) -> Path:
             if path.is_file():
                 return path
     raise TargetError(f'target "{dotted}": no such module below {root}')
-
-
-def import_place(file: Path) -> tuple[Path, str]:
-    """The folder to import a file from and its dotted name there, by the `__init__.py` files above it."""
-    folder, parts = file.parent, [] if file.name == "__init__.py" else [file.stem]
-    while (folder / "__init__.py").is_file() and folder != folder.parent:
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    return folder, ".".join(parts) or file.stem
 
 
 def discovered(sources: Iterable[Source]) -> list[Target]:
