@@ -197,6 +197,7 @@ def test_several_formats_at_once_and_into_files(model: Project) -> None:
     only_file = model.run("-o", "full:out.txt", "--color", "always")
     assert only_file.stdout.startswith("Found 1 finding")
     assert "\033[" not in model.read("out.txt") and "TSD301" in model.read("out.txt")
+    check_json(json.loads(model.run("-o", "json:-").stdout))
 
 
 def test_a_report_that_cannot_be_written_is_wrong_usage(model: Project) -> None:

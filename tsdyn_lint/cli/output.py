@@ -39,7 +39,7 @@ class Output:
         screen = []
         for wanted in self.settings.output_format:
             name, _, file = wanted.partition(":")
-            if file:
+            if file not in ("", "-"):
                 Path(file).write_text(render(name, replace(run, colour=False)), encoding="utf-8")
             else:
                 screen.append(name)
