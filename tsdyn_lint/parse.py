@@ -115,6 +115,10 @@ class Tree:
             found = self._definitions[deferred] = self._made(make, inside)
         return found
 
+    def expression(self, syntax: ast.expr) -> Any:
+        """The node of an expression, wherever in the file it stands. Raises ParseFailure."""
+        return self._made(partial(self._maker.expression, syntax))
+
     def body(self, function: cst.FunctionDef) -> Sequence[cst.CSTNode]:
         """The statements of a function. Raises ParseFailure."""
         syntax = self._maker.bodies.get(function)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from tsdyn_lint.findings import Engine
-from tsdyn_lint.infer.captures import captures, dotted_ast, inputs_of
+from tsdyn_lint.infer.captures import Construction, captures, constructions, dotted_ast, inputs_of
 from tsdyn_lint.infer.differing import differing_attributes
 from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, LIKELY, POSSIBLE, Event, Hypothesis, Use
 from tsdyn_lint.infer.frames import Env, Frame
@@ -27,6 +27,7 @@ from tsdyn_lint.infer.values import (
     Func,
     Instance,
     Mapping,
+    Outside,
     Scalar,
     Seq,
     Tensor,
@@ -43,6 +44,8 @@ from tsdyn_lint.resolve.symbols import dotted_name
 from tsdyn_lint.torchdata.load import TorchData
 from tsdyn_lint.usage import SCRIPT_IF_TRACING
 
+_KNOWN = (Const, Seq, Mapping, Instance, ClassRef, Func, Outside, Tensor)
+"""What a constructor is given that says more than its default."""
 _SCRIPTED = SCRIPT_IF_TRACING | {"torch.jit.script"}
 _IGNORED = frozenset({"torch.jit.ignore", "torch.jit.unused"})
 
@@ -114,12 +117,15 @@ def _kept_sizes(walker: Walk) -> Iterator[Event]:
 
 @dataclass(frozen=True)
 class Entry:
-    """A function that a capture starts at; `cls` for the forward of a module."""
+    """A function that a capture starts at; `cls` for the forward of a module, `made` for the call that makes it where
+    the file captures that instance.
+    """
 
     function: Function
     cls: Class | None
     confidence: int = CERTAIN
     engines: frozenset[Engine] = ALL_ENGINES
+    made: Construction | None = None
 
     @property
     def name(self) -> str:
@@ -191,9 +197,18 @@ class Entry:
     def build(self, walker: Walk) -> Value:
         assert self.cls is not None
         init = walker.program.class_member(self.cls, "__init__")
-        args = constructor_arguments(walker, init, self.cls) if isinstance(init, Function) else Args()
+        given = self.given(walker, self.cls.module) if self.made is not None else None
+        args = constructor_arguments(walker, init, self.cls, given) if isinstance(init, Function) else Args()
         with walker.quietly():
             return walker.sharing.shared(walker.instantiate(self.cls, args, None))
+
+    def given(self, walker: Walk, module: Module) -> Args:
+        """What the constructor is called with, as far as the module level knows it."""
+        assert self.made is not None
+        scope = Env(module)
+        scope.vars.update(dict.fromkeys(self.made.local, UNKNOWN))
+        with walker.inside(Frame(_level(module, None), scope)), walker.quietly():
+            return walker.arguments(module.tree.expression(self.made.call))
 
 
 def entries(program: Program, module: Module) -> Iterator[Entry]:
@@ -211,7 +226,10 @@ def entries(program: Program, module: Module) -> Iterator[Entry]:
             continue
         if forward.decorator_names & _IGNORED:
             continue
-        yield Entry(forward, cls)
+        made = constructions(module, cls.name)
+        yield from (Entry(forward, cls, engines=one.engines, made=one) for one in made)
+        if not made:
+            yield Entry(forward, cls)
     any_function = False
     for name in sorted({c.name for c in named}):
         function = module.symbols.get(name)
@@ -504,21 +522,35 @@ def _as_argument(value: Value) -> Value:
     return value
 
 
-def constructor_arguments(walker: Walk, init: Function, cls: Class) -> Args:
-    """Unknown constructor arguments; defaults and annotations say what is likely."""
-    args = Args()
+def constructor_arguments(walker: Walk, init: Function, cls: Class, given: Args | None = None) -> Args:
+    """The arguments of a constructor: those `given`, where its call is known; of others, defaults and annotations say
+    what is likely.
+    """
     parameters = init.node.params
-    for parameter in [*parameters.posonly_params, *parameters.params][1:]:
-        args.pos.append(constructor_value(walker, parameter, init, cls))
+    positional = [*parameters.posonly_params, *parameters.params][1:]
+    args = Args()
+    for index, parameter in enumerate(positional):
+        value = given.get(index, parameter.name.value) if given else None
+        args.pos.append(constructor_value(walker, parameter, init, cls, value, given))
     for parameter in parameters.kwonly_params:
-        args.kw[parameter.name.value] = constructor_value(walker, parameter, init, cls)
+        value = given.kw.get(parameter.name.value) if given else None
+        args.kw[parameter.name.value] = constructor_value(walker, parameter, init, cls, value, given)
     if isinstance(parameters.star_arg, cst.Param):
-        args.rest = UNKNOWN
-    args.open = parameters.star_kwarg is not None
+        args.pos += given.pos[len(positional) :] if given else ()
+        args.rest = given.rest if given else UNKNOWN
+    if parameters.star_kwarg is not None:
+        named = {parameter.name.value for parameter in (*positional, *parameters.kwonly_params)}
+        args.kw.update({name: value for name, value in given.kw.items() if name not in named} if given else {})
+        args.open = given.open if given else True
     return args
 
 
-def constructor_value(walker: Walk, parameter: cst.Param, init: Function, cls: Class) -> Value:
+def constructor_value(
+    walker: Walk, parameter: cst.Param, init: Function, cls: Class, value: Value | None, given: Args | None
+) -> Value:
+    """What one parameter of a constructor holds: the value that it is given, if that is known."""
+    if isinstance(value, _KNOWN):
+        return value
     annotated: Value = GIVEN
     if parameter.annotation is not None:
         annotated = walker.annotated(parameter.annotation.annotation, init.module)
@@ -531,4 +563,5 @@ def constructor_value(walker: Walk, parameter: cst.Param, init: Function, cls: C
         return annotated
     with walker.inside(Frame(init, Env(init.module))), walker.quietly():
         default = walker.expr(parameter.default)
-    return Const(default.value, True) if isinstance(default, Const) else default
+    is_left_out = given is not None and value is None and given.rest is None and not given.open
+    return Const(default.value, True) if isinstance(default, Const) and not is_left_out else default

@@ -41,13 +41,13 @@ def script_events(
 def _problems(compiler: Compiler, module: Module, fail: Callable[[Module, str, Exception], None]) -> Iterable[Problem]:
     """What TorchScript refuses of the code that the entry points of one file reach, by what that file itself makes."""
     try:
-        starts = [e for e in entries(compiler.program, module) if not _declares(e)]
+        starts = [e for e in entries(compiler.program, module) if Engine.SCRIPT in e.engines and not _declares(e)]
     except ParseFailure:  # told when the file was walked
         return ()
     for entry in starts:
         if entry.cls is not None:
             with suppress(Exception):  # met again, and told, when the entry is checked
-                compiler.builder.entry(entry.cls)
+                compiler.builder.entry(entry.cls, entry.made)
     scripts = "jit.script" in module.tree.text
     scripted = {c.name for c in captures(module) if Engine.SCRIPT in c.engines} if scripts else set()
     for entry in starts:
@@ -57,7 +57,7 @@ def _problems(compiler: Compiler, module: Module, fail: Callable[[Module, str, E
         compiler.least = entry.confidence
         try:
             if entry.cls is not None:
-                compiler.check_class(entry.cls)
+                compiler.check_class(entry.cls, entry.made)
             else:
                 compiler.check_function(entry.function)
         except Exception as error:

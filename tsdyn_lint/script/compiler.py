@@ -6,6 +6,7 @@ from typing import Any
 
 import libcst as cst
 
+from tsdyn_lint.infer.captures import Construction
 from tsdyn_lint.resolve import Class, Function, Program
 from tsdyn_lint.script import frontend
 from tsdyn_lint.script import schema as s
@@ -59,9 +60,11 @@ class Compiler(Attributes):
         self.root = None
         self.compile(function, None)
 
-    def check_class(self, cls: Class) -> None:
-        """What scripting an instance of the class compiles: forward, exported methods, properties."""
-        self.root = self.builder.entry(cls)
+    def check_class(self, cls: Class, made: Construction | None = None) -> None:
+        """What scripting an instance of the class, made by such a call, compiles: forward, exported methods,
+        properties.
+        """
+        self.root = self.builder.entry(cls, made)
         self._types.clear()
         self.check_instance(self.root)
 

@@ -7,10 +7,12 @@ What it does not know it says so (`Unk`, `open`, `maybe`), and the checker then 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import libcst as cst
 
+from tsdyn_lint.infer.captures import Construction
 from tsdyn_lint.resolve import Class, Function, Program
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.data import ScriptData
@@ -57,10 +59,17 @@ class Builder(InitCalls):
 
     # --- instances
 
-    def entry(self, cls: Class) -> Inst:
-        """The instance with defaults where the constructor has them, unknown values elsewhere."""
+    def entry(self, cls: Class, made: Construction | None = None) -> Inst:
+        """The instance that a call makes; without one, that with defaults where the constructor has them, unknown
+        values elsewhere.
+        """
         self._steps = 0
         self._depth = self._unsure = 0
+        if made is not None:
+            frame = Frame(None, cls.module)
+            frame.locals.update((name, Unk()) for name in made.local)
+            with suppress(TooMuch, Raised):
+                return self.construct(cls, *self._arguments(cls.module.tree.expression(made.call), frame))
         inst = self.construct(cls, [], {}, complete=False)
         self.defaults.add(inst)
         return inst
