@@ -35,8 +35,9 @@ class Check:
     """Speaks only where no other rule has anything to say of the event."""
 
     def decide(self, event: Event) -> Verdict | None:
+        """None where the check has nothing to say of the event; no engines at all where every capture manages it."""
         answer = self.test(event)
-        if not answer:
+        if answer is None:
             return None
         return answer if isinstance(answer, Verdict) else Verdict(frozenset(answer))
 

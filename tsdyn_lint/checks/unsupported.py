@@ -17,7 +17,11 @@ def requires_grad_write(event: Event) -> set[Engine] | None:
         return {D, S} if facts["name"] == "requires_grad" and facts["mode"] == "write" else None
     if event.kind == "call":
         return {D, S} if facts["target"] == "torch.<requires_grad=True>" else None
-    return {D} if facts["target"] == "torch.Tensor.requires_grad_" and not facts["off"] else None
+    if facts["target"] != "torch.Tensor.requires_grad_":
+        return None
+    # what is that way already, as any but a parameter is without gradients, may be set
+    is_set_so = facts["kept"] or facts["off"] and facts["origin"] != "parameter"
+    return set() if is_set_so else {D}
 
 
 @check("TSD312", "construct")

@@ -300,6 +300,7 @@ class Tensors(Instances):
 
     def maybe_method_event(self, qualified: str, owner: Tensor, node: cst.CSTNode, args: Args) -> None:
         if self.wanted(qualified):
+            switch = args.get(0, "requires_grad")
             self.emit(
                 "method",
                 node,
@@ -309,7 +310,8 @@ class Tensors(Instances):
                 intermediate=owner.intermediate,
                 args=len(args.pos),
                 origin=owner.origin,
-                off=bool(args.pos) and isinstance(args.pos[0], Const) and args.pos[0].value is False,
+                off=isinstance(switch, Const) and switch.value is False,
+                kept=isinstance(switch, Scalar) and switch.origin == "grad",
             )
 
     # --- functions
