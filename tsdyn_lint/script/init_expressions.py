@@ -115,7 +115,8 @@ class InitExpressions(InitOperators):
         if isinstance(owner, Ext):
             return Ext(f"{owner.dotted}.{name}")
         if isinstance(owner, Mod):
-            return self.global_value(owner.module, name)
+            inside = self.program.member(owner.module, name)
+            return Mod(inside) if isinstance(inside, Module) else self.global_value(owner.module, name)
         if isinstance(owner, Obj):
             if owner.name in AUTOGRAD and name == "apply":
                 return Obj("method")
