@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.resolve import Module
-from tsdyn_lint.syntax import nodes_of
 from tsdyn_lint.usage import CAPTURES, dotted
 
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
-_MOST_INSTANCES = 8
-"""Of a class in one file: each is walked by itself, and a file of tests may capture many that differ little."""
 _EXAMPLES = frozenset({"args", "example_inputs"})
 
 
@@ -22,14 +18,15 @@ _EXAMPLES = frozenset({"args", "example_inputs"})
 class Capture:
     """A call or decorator that captures something: which engines, and the plain name of what is captured.
 
-    `inputs`: how many example inputs a trace or an export is given, where that can be counted; `made`: the calls that
-    make what is captured, or what the file keeps under that name.
+    `inputs`: how many example inputs a trace or an export is given, where that can be counted; `made`: what the file
+    calls to make what stands under that name; `target`: what a call is given to capture.
     """
 
     engines: frozenset[Engine]
     name: str
     inputs: int = 0
-    made: tuple[ast.Call, ...] = ()
+    made: frozenset[str] = frozenset()
+    target: ast.expr | None = None
 
 
 _FOUND: WeakKeyDictionary[Module, list[Capture]] = WeakKeyDictionary()
@@ -45,52 +42,7 @@ def captures(module: Module) -> list[Capture]:
 
 def inputs_of(module: Module, name: str) -> int:
     """The most example inputs that the file captures a function or a class of that name with."""
-    return max((one.inputs for one in captures(module) if one.name == name or any(_makes(name, one))), default=0)
-
-
-@dataclass(frozen=True)
-class Construction:
-    """A call that makes what is captured, and for which engines; `local` are the names that functions around it bind,
-    which only a run knows.
-    """
-
-    call: ast.Call
-    engines: frozenset[Engine]
-    local: frozenset[str]
-
-
-def constructions(module: Module, name: str) -> list[Construction]:
-    """The calls that make a file's captured instances of a class, those that are alike once. An engine that captures
-    none of them may be given any.
-    """
-    calls: dict[str, ast.Call] = {}
-    engines: dict[str, frozenset[Engine]] = {}
-    for capture in captures(module):
-        for call in _makes(name, capture):
-            text = ast.dump(call)
-            if isinstance(call.func, ast.Name) and (text in calls or len(calls) < _MOST_INSTANCES):
-                calls[text] = call
-                engines[text] = engines.get(text, frozenset()) | capture.engines
-    others = frozenset(Engine).difference(*engines.values())
-    nodes = module.tree.nodes if calls else []
-    return [Construction(call, engines[text] | others, _bound_around(call, nodes)) for text, call in calls.items()]
-
-
-def _bound_around(call: ast.Call, nodes: Iterable[ast.AST]) -> frozenset[str]:
-    around = [
-        node
-        for node in nodes
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, *_COMPREHENSIONS))
-        and (node.lineno, node.col_offset) <= (call.lineno, call.col_offset)
-        and (call.end_lineno, call.end_col_offset) <= (node.end_lineno, node.end_col_offset)
-    ]
-    inside = [node for scope in around for node in nodes_of(scope)]
-    stored = {node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    return frozenset(stored | {node.arg for node in inside if isinstance(node, ast.arg)})
-
-
-def _makes(name: str, capture: Capture) -> Iterator[ast.Call]:
-    return (call for call in capture.made if _plain_name(call.func) == name)
+    return max((one.inputs for one in captures(module) if one.name == name or name in one.made), default=0)
 
 
 def _captures(module: Module) -> list[Capture]:
@@ -119,9 +71,9 @@ def _captures(module: Module) -> list[Capture]:
                 for keyword in node.keywords:
                     example = keyword.value if keyword.arg in _EXAMPLES else example
                 count = _inputs(example, examples) if engines & {Engine.TRACE, Engine.EXPORT} else 0
-                maker = _maker(target)
-                name = _plain_name(maker or target)
-                found.append(Capture(engines, name, count, (maker,) if maker else tuple(made.get(name, ()))))
+                name = _plain_name(target)
+                makers = frozenset(made.get(name, ()))
+                found.append(Capture(engines, name, count, makers, target))
         elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             for decorator in node.decorator_list:
                 called = decorator.func if isinstance(decorator, ast.Call) else decorator
@@ -131,24 +83,18 @@ def _captures(module: Module) -> list[Capture]:
     return found
 
 
-def _makers(nodes: Iterable[ast.AST]) -> dict[str, list[ast.Call]]:
-    """Variables, wherever in the file, and the calls that make them: `Net(4)` for `net = Net(4).eval()`."""
-    made: dict[str, list[ast.Call]] = {}
+def _makers(nodes: Iterable[ast.AST]) -> dict[str, set[str]]:
+    """Variables, wherever in the file, and the plain names of what is called to make them: `net = Net(4).eval()`."""
+    made: dict[str, set[str]] = {}
     for node in nodes:
-        if isinstance(node, ast.Assign) and (maker := _maker(node.value)):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            maker = node.value.func
+            while isinstance(maker, ast.Attribute) and isinstance(maker.value, ast.Call):
+                maker = maker.value.func
             for target in node.targets:
                 if isinstance(target, ast.Name):
-                    made.setdefault(target.id, []).append(maker)
+                    made.setdefault(target.id, set()).add(_plain_name(maker))
     return made
-
-
-def _maker(node: ast.expr | None) -> ast.Call | None:
-    """The first call of a chain: of `Net(4).eval().cuda()` that of `Net`; None where it begins with none."""
-    if not isinstance(node, ast.Call):
-        return None
-    while isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Call):
-        node = node.func.value
-    return node
 
 
 def _inputs(example: ast.expr | None, named: Mapping[str, ast.FunctionDef | ast.expr]) -> int:

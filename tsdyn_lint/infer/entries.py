@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from tsdyn_lint.findings import Engine
-from tsdyn_lint.infer.captures import Construction, captures, constructions, dotted_ast, inputs_of
+from tsdyn_lint.infer.captures import captures, dotted_ast, inputs_of
+from tsdyn_lint.infer.constructions import Construction, constructions
 from tsdyn_lint.infer.differing import differing_attributes
 from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, LIKELY, POSSIBLE, Event, Hypothesis, Use
 from tsdyn_lint.infer.frames import Env, Frame
@@ -27,7 +28,6 @@ from tsdyn_lint.infer.values import (
     Func,
     Instance,
     Mapping,
-    Outside,
     Scalar,
     Seq,
     Tensor,
@@ -44,7 +44,7 @@ from tsdyn_lint.resolve.symbols import dotted_name
 from tsdyn_lint.torchdata.load import TorchData
 from tsdyn_lint.usage import SCRIPT_IF_TRACING
 
-_KNOWN = (Const, Seq, Mapping, Instance, ClassRef, Func, Outside, Tensor)
+_KNOWN = (Const, Seq, Mapping, Instance, ClassRef, Func, Tensor)
 """What a constructor is given that says more than its default."""
 _SCRIPTED = SCRIPT_IF_TRACING | {"torch.jit.script"}
 _IGNORED = frozenset({"torch.jit.ignore", "torch.jit.unused"})
@@ -206,7 +206,7 @@ class Entry:
         """What the constructor is called with, as far as the module level knows it."""
         assert self.made is not None
         scope = Env(module)
-        scope.vars.update(dict.fromkeys(self.made.local, UNKNOWN))
+        scope.vars.update(dict.fromkeys(self.made.unknown, UNKNOWN))
         with walker.inside(Frame(_level(module, None), scope)), walker.quietly():
             return walker.arguments(module.tree.expression(self.made.call))
 
@@ -226,7 +226,7 @@ def entries(program: Program, module: Module) -> Iterator[Entry]:
             continue
         if forward.decorator_names & _IGNORED:
             continue
-        made = constructions(module, cls.name)
+        made = constructions(module, cls.name) if cls.qualname == cls.name else []
         yield from (Entry(forward, cls, engines=one.engines, made=one) for one in made)
         if not made:
             yield Entry(forward, cls)
@@ -531,10 +531,10 @@ def constructor_arguments(walker: Walk, init: Function, cls: Class, given: Args 
     args = Args()
     for index, parameter in enumerate(positional):
         value = given.get(index, parameter.name.value) if given else None
-        args.pos.append(constructor_value(walker, parameter, init, cls, value, given))
+        args.pos.append(constructor_value(walker, parameter, init, cls, value))
     for parameter in parameters.kwonly_params:
         value = given.kw.get(parameter.name.value) if given else None
-        args.kw[parameter.name.value] = constructor_value(walker, parameter, init, cls, value, given)
+        args.kw[parameter.name.value] = constructor_value(walker, parameter, init, cls, value)
     if isinstance(parameters.star_arg, cst.Param):
         args.pos += given.pos[len(positional) :] if given else ()
         args.rest = given.rest if given else UNKNOWN
@@ -545,9 +545,7 @@ def constructor_arguments(walker: Walk, init: Function, cls: Class, given: Args 
     return args
 
 
-def constructor_value(
-    walker: Walk, parameter: cst.Param, init: Function, cls: Class, value: Value | None, given: Args | None
-) -> Value:
+def constructor_value(walker: Walk, parameter: cst.Param, init: Function, cls: Class, value: Value | None) -> Value:
     """What one parameter of a constructor holds: the value that it is given, if that is known."""
     if isinstance(value, _KNOWN):
         return value
@@ -563,5 +561,4 @@ def constructor_value(
         return annotated
     with walker.inside(Frame(init, Env(init.module))), walker.quietly():
         default = walker.expr(parameter.default)
-    is_left_out = given is not None and value is None and given.rest is None and not given.open
-    return Const(default.value, True) if isinstance(default, Const) and not is_left_out else default
+    return Const(default.value, True) if isinstance(default, Const) else default

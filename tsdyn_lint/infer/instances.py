@@ -16,6 +16,7 @@ from tsdyn_lint.infer.refine import is_soft_none
 from tsdyn_lint.infer.sharing import Sharing
 from tsdyn_lint.infer.values import (
     BOOL,
+    CONTAINERS,
     FLOAT,
     INT,
     NOTHING,
@@ -44,15 +45,6 @@ from tsdyn_lint.resolve import Assigned, Class, Function, Module
 
 RNNS = frozenset({"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"})
 _RNN_METHODS = frozenset("forward flatten_parameters parameters named_parameters zero_grad __call__".split())
-CONTAINERS = frozenset(
-    {
-        "torch.nn.ModuleList",
-        "torch.nn.Sequential",
-        "torch.nn.ModuleDict",
-        "torch.nn.ParameterList",
-        "torch.nn.ParameterDict",
-    }
-)
 _PARAMETERS = frozenset(
     (
         "weight bias running_mean running_var num_batches_tracked in_proj_weight in_proj_bias weight_g "

@@ -13,12 +13,13 @@ from tsdyn_lint.infer import contexts
 from tsdyn_lint.infer.builtin_calls import BuiltinCalls
 from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event, Step
 from tsdyn_lint.infer.frames import Env, Frame
-from tsdyn_lint.infer.instances import CONTAINERS, has_parameters, holds_rnn
+from tsdyn_lint.infer.instances import has_parameters, holds_rnn
 from tsdyn_lint.infer.operators import derived
 from tsdyn_lint.infer.recall import Args
 from tsdyn_lint.infer.tensors import _flat
 from tsdyn_lint.infer.values import (
     BOOL,
+    CONTAINERS,
     INT,
     NOTHING,
     STR,

@@ -221,6 +221,16 @@ Value = Union[  # noqa: UP007 - some of the parts are evaluated late
     SuperRef, SliceValue, Either,
 ]  # fmt: skip
 
+CONTAINERS = frozenset(
+    {
+        "torch.nn.ModuleList",
+        "torch.nn.Sequential",
+        "torch.nn.ModuleDict",
+        "torch.nn.ParameterList",
+        "torch.nn.ParameterDict",
+    }
+)
+"""Modules that hold others, and are false where they hold none."""
 UNKNOWN = Unknown()
 GIVEN = Unknown(given=True)
 NOTHING = Const(None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import libcst as cst
 
-from tsdyn_lint.infer.captures import Construction
+from tsdyn_lint.infer.constructions import Construction
 from tsdyn_lint.resolve import Class, Function, Program
 from tsdyn_lint.script import frontend
 from tsdyn_lint.script import schema as s

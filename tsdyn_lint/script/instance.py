@@ -12,7 +12,7 @@ from typing import Any
 
 import libcst as cst
 
-from tsdyn_lint.infer.captures import Construction
+from tsdyn_lint.infer.constructions import Construction
 from tsdyn_lint.resolve import Class, Function, Program
 from tsdyn_lint.script import types as t
 from tsdyn_lint.script.data import ScriptData
@@ -67,9 +67,10 @@ class Builder(InitCalls):
         self._depth = self._unsure = 0
         if made is not None:
             frame = Frame(None, cls.module)
-            frame.locals.update((name, Unk()) for name in made.local)
+            frame.locals.update((name, Unk()) for name in made.unknown)
             with suppress(TooMuch, Raised):
-                return self.construct(cls, *self._arguments(cls.module.tree.expression(made.call), frame))
+                args, named, _ = self._arguments(cls.module.tree.expression(made.call), frame)
+                return self.construct(cls, args, named, complete=False)
         inst = self.construct(cls, [], {}, complete=False)
         self.defaults.add(inst)
         return inst
