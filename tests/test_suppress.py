@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from conftest import Project
 
@@ -103,16 +105,70 @@ def test_unused_is_reported_and_removed(project: Project, prints: None, text: st
     assert project.read("model.py") == "import torch\n" + fixed
 
 
-def test_a_misspelt_code_is_corrected(project: Project, prints: None) -> None:
-    project.write("model.py", "import torch\nprint('shown')  # tsdyn: ignore[TSD302, tsd301]\n")
-    assert "no rule is called `tsd301`; did you mean `TSD301`?" in project.run().stdout
+@pytest.mark.parametrize(
+    ("codes", "message", "fixed"),
+    [
+        ("TSD302, tsd301", "no rule is called `tsd301`; did you mean `TSD301`?", "  # tsdyn: ignore[TSD301]"),
+        ("TSD30l", "no rule is called `TSD30l`; did you mean `TSD301`?", "  # tsdyn: ignore[TSD301]"),
+        (
+            "prnt-call, tsd301",
+            "no rule is called `prnt-call`, `tsd301`; did you",
+            "  # tsdyn: ignore[print-call, TSD301]",
+        ),
+        ("tsd301, TSD30l", "no rule is called `tsd301`, `TSD30l`; did you mean", "  # tsdyn: ignore[TSD301]"),
+        ("nonsense", "suppression of `nonsense` suppresses nothing: no rule is called `nonsense`", ""),
+    ],
+)
+def test_a_misspelt_code_is_corrected_to_one_of_its_line(
+    project: Project, prints: None, codes: str, message: str, fixed: str
+) -> None:
+    project.write("model.py", f"import torch\nprint('shown')  # tsdyn: ignore[{codes}]\n")
+    assert message in project.run().stdout
+    project.run("--fix")
+    assert project.read("model.py") == f"import torch\nprint('shown'){fixed}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("print(1)  # tsdyn: ignore", "`# tsdyn: ignore` names no rule: write `ignore[TSD301]`"),
+        ("# tsdyn: file-ignore\nprint(1)", "names no rule: write `file-ignore[TSD301]`"),
+        ("print(1)  # tsdyn: ignore as no file-ignore does", "names no rule: write `ignore[TSD301]`"),
+        ("x = 1  # tsdyn: ignore[]", "`# tsdyn: ignore[]` names no rule: remove it"),
+        ("print(1)  # tsdyn: ignore[TSD301", "names no rule: close the bracket"),
+    ],
+)
+def test_a_comment_without_codes_is_told_what_to_write(project: Project, prints: None, line: str, advice: str) -> None:
+    project.write("model.py", f"import torch\n{line}\n")
+    assert advice in project.run().stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "fixed"),
+    [
+        ("x = 1  # tsdyn: ignore[TSD301] see issue #123 for why", "x = 1"),
+        ("x = 1  # tsdyn: ignore[TSD301] -- http://a.b/#part", "x = 1"),
+        ("x = 1  # tsdyn: ignore[TSD301] why  # pylint: disable=foo", "x = 1  # pylint: disable=foo"),
+        (
+            "if 1:\n    # tsdyn: ignore[TSD301]  # pylint: disable=foo\n    x = 1",
+            "if 1:\n    # pylint: disable=foo\n    x = 1",
+        ),
+        ("x = 1  # noqa: tsd301", "x = 1"),
+    ],
+)
+def test_what_is_removed_with_a_suppression(project: Project, prints: None, line: str, fixed: str) -> None:
+    project.write("model.py", f"import torch\n{line}\n")
     assert project.run("--fix").exit_code == 0
-    assert project.read("model.py") == "import torch\nprint('shown')  # tsdyn: ignore[TSD301]\n"
+    assert project.read("model.py") == f"import torch\n{fixed}\n"
 
 
-def test_a_comment_without_codes_is_told_those_of_its_line(project: Project, prints: None) -> None:
-    project.write("model.py", "import torch\nprint(1)  # tsdyn: ignore\n")
-    assert "`# tsdyn: ignore` names no rule: write `ignore[TSD301]`" in project.run().stdout
+def test_a_notebook_with_lines_like_our_marks_keeps_its_cells(project: Project, prints: None) -> None:
+    cells = ["import torch", "# %% cell 1\npass  # magic: y\nx = 1  # tsdyn: ignore[TSD301]\n%time x", "y = 2"]
+    notebook = {"cells": [{"cell_type": "code", "source": text} for text in cells]}
+    project.write("note.ipynb", json.dumps(notebook))
+    assert project.run("--fix").exit_code == 0
+    cells[1] = cells[1].replace("  # tsdyn: ignore[TSD301]", "")
+    assert [cell["source"] for cell in json.loads(project.read("note.ipynb"))["cells"]] == cells
 
 
 def test_only_rules_that_ran_are_judged(project: Project, prints: None) -> None:
@@ -204,3 +260,51 @@ def test_what_a_fixed_file_is_told_from_others_stays(package: Project) -> None:
     package.write("pkg/helper.py", HELPER.replace("  # tsdyn: ignore[TSD201]", ""))
     assert package.rows("--fix") == [("TSD201", 5)]
     assert "TSD202" not in package.read("pkg/helper.py")
+
+
+def test_a_prefix_stands_for_rules_of_engines_that_were_not_asked_for(package: Project) -> None:
+    package.write("pkg/helper.py", HELPER.replace("TSD202", "TSD2"))
+    assert package.rows("--engine", "dynamo") == [("TSD001", 7)]
+    assert package.rows("--engine", "export") == []
+    assert package.rows("--engine", "dynamo", "--ignore", "TSD204") == []
+
+
+def test_no_suppression_is_judged_where_a_file_does_not_parse(package: Project) -> None:
+    package.write("pkg/model.py", MODEL + "\ndef f(:\n")
+    assert [code for code, _ in package.rows()] == ["TSD000"]
+    assert package.rows("pkg/helper.py") == []
+    package.write("pkg/model.py", MODEL)
+    package.write("other.py", "def f(:\n")
+    assert sorted(package.rows()) == [("TSD000", 1), ("TSD001", 7)]
+
+
+def test_files_under_other_settings_are_not_judged_together(package: Project) -> None:
+    package.write("pkg/tsdyn-lint.toml", 'select = ["ALL"]\n')
+    package.write("main.py", MODEL)
+    package.write("pkg/model.py", "")
+    assert "TSD001" not in [code for code, _ in package.rows()]
+
+
+@pytest.mark.parametrize("aside", ["tests/pkg/test_helper.py", "data/pkg/notes.py"])
+def test_a_folder_of_the_same_name_does_not_hide_an_importer(package: Project, aside: str) -> None:
+    for name in ("__init__.py", "helper.py"):
+        package.write(f"src/pkg/{name}", package.read(f"pkg/{name}"))
+        (package.folder / "pkg" / name).unlink()
+    (package.folder / "pkg/model.py").unlink()
+    package.write(aside, "import torch\n")
+    package.write(f"{aside.partition('/')[0]}/test_main.py", MODEL)
+    assert package.rows("src") == []
+
+
+def test_each_project_of_a_run_is_looked_at(package: Project) -> None:
+    package.write("a/pyproject.toml", "")
+    package.write("a/a.py", "x = 1\n")
+    (package.folder / "pyproject.toml").unlink()
+    package.write("setup.py", "")
+    assert package.rows("--isolated", "a/a.py", "pkg/helper.py") == []
+
+
+def test_a_file_is_the_same_by_other_paths(package: Project) -> None:
+    (package.folder / "link").symlink_to(package.folder / "pkg")
+    assert package.rows("link/helper.py") == []
+    assert package.json("--stdin-filename", "pkg/../pkg/helper.py", "-", stdin=HELPER) == []

@@ -1,11 +1,23 @@
-"""The import statements of files -> the files of the same source tree that they run, and who is reached from where."""
+"""The import statements of files -> the files of the same source tree that they run, by way of others too."""
 
 from __future__ import annotations
 
-import ast
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
+
+_IMPORT = re.compile(
+    rb"(?:^|[;:])[ \t]*(?:"
+    rb"from[ \t]*(?P<module>\.*[\w.]*)[ \t]*\bimport\b[ \t]*"
+    rb"(?P<names>\((?:[^)#]|#[^\n]*)*\)|[^\n#;\\]*(?:\\\r?\n[^\n#;\\]*)*)"
+    rb"|import[ \t]+(?P<modules>[^\n#;]+))",
+    re.MULTILINE,
+)
+"""Statements that import, wherever they stand; what a text says in these words is taken for one as well."""
+_COMMENT = re.compile(rb"#[^\n]*")
+_AS = re.compile(rb"\bas[ \t]+\w+")
+_DOTTED = re.compile(rb"[\w.]+|\*")
 
 
 def import_place(file: Path) -> tuple[Path, str]:
@@ -17,77 +29,62 @@ def import_place(file: Path) -> tuple[Path, str]:
     return folder, ".".join(parts) or file.stem
 
 
-def imported_files(path: Path, code: bytes, roots: Iterable[Path]) -> Iterator[Path]:
-    """The files that the imports of this code name, packages on the way among them; none where it does not parse.
+def imported_files(path: str, code: bytes, roots: Iterable[str], is_file: Callable[[str], bool]) -> Iterator[str]:
+    """The files that the imports of this code may name, packages on the way among them. It need not parse.
 
-    Absolute imports start from the folder that the file itself is imported from, else from one of the `roots`.
+    Absolute imports start from any of the `roots`.
     """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    root, _ = import_place(path)
-    absolute = (root, *roots)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield from _files(alias.name, absolute)
-        elif isinstance(node, ast.ImportFrom) and node.level <= len(path.parents):
-            folders = absolute if node.level == 0 else (path.parents[node.level - 1],)
-            if node.level and (own := folders[0] / "__init__.py").is_file():
+    for statement in _IMPORT.finditer(code):
+        module = (statement["module"] or b"").decode(errors="replace")
+        names = _AS.sub(b"", _COMMENT.sub(b"", statement["names"] or statement["modules"]))
+        dots = len(module) - len(module.lstrip("."))
+        folders = roots
+        if dots:
+            folder = path
+            for _ in range(dots):
+                folder = os.path.dirname(folder)
+            folders = (folder,)
+            if is_file(own := os.path.join(folder, "__init__.py")):
                 yield own
-            for alias in node.names:
-                yield from _files(f"{node.module or ''}.{alias.name}".strip("."), folders)
+        for name in _DOTTED.findall(names):
+            dotted = f"{module.lstrip('.')}.{name.decode(errors='replace')}".strip(".")
+            for folder in folders:
+                yield from filter(is_file, _files(folder, dotted))
 
 
-class Importers:
-    """Who imports whom among the files of a project, each parsed at most once, and only where bytes speak for it."""
+def reached(
+    outside: Iterable[Path], files: Iterable[Path], code: Callable[[str], bytes], asked: Collection[Path]
+) -> set[Path]:
+    """Those of the files `asked` for that others run: the ones `outside`, or what these import among the `files`.
 
-    def __init__(self, files: Iterable[Path], linted: Iterable[Path], code: Callable[[str], bytes]) -> None:
-        """`files` of the project, those of them that are `linted`, and the bytes of each."""
-        self._linted = set(linted)
-        # those that are not linted first: the first one found decides
-        self._files = sorted(set(files) | self._linted, key=lambda path: (path in self._linted, path))
-        self._code = code
-        self._imports: dict[Path, set[Path]] = {}
-
-    def outside(self, path: Path) -> bool:
-        """Whether a file with torch in it that is not linted imports this one, by way of others too."""
-        todo, seen = [path], {path}
-        while todo:
-            wanted = todo.pop()
-            for file in self._files:
-                if file in seen or not self._imports_it(file, wanted):
-                    continue
-                if file not in self._linted and b"torch" in self._code(str(file)):
-                    return True
-                seen.add(file)
-                todo.append(file)
-        return False
-
-    def _imports_it(self, file: Path, wanted: Path) -> bool:
-        if file not in self._imports:
-            is_package = wanted.name == "__init__.py"
-            name = wanted.parent.name if is_package else wanted.stem
-            code = self._code(str(file))
-            if name.encode() not in code and not (is_package and file.is_relative_to(wanted.parent)):
-                return False
-            root, _ = import_place(file)
-            self._imports[file] = set(imported_files(file, code, (root / "src", root.parent, root.parent / "src")))
-        return wanted in self._imports[file]
+    Looks no further than it takes to find them all.
+    """
+    given = {os.path.realpath(path): str(path) for path in files}
+    open_ = {os.path.realpath(path): path for path in asked}
+    todo = [real for real in map(os.path.realpath, outside) if real not in open_]
+    seen = set(todo)
+    found: set[Path] = set()
+    places: dict[str, tuple[str, ...]] = {}
+    for path in todo:
+        folder = os.path.dirname(path)
+        if folder not in places:
+            root, _ = import_place(Path(path))
+            places[folder] = (str(root), str(root / "src"), str(root.parent), str(root.parent / "src"))
+        for other in imported_files(path, code(given.get(path, path)), places[folder], given.__contains__):
+            if other not in seen:
+                seen.add(other)
+                todo.append(other)
+                if other in open_:
+                    found.add(open_.pop(other))
+        if not open_:
+            break
+    return found
 
 
-def _files(dotted: str, folders: Iterable[Path]) -> Iterator[Path]:
-    """The files of a dotted name, its packages' among them; its last part may be no module."""
-    parts = dotted.split(".")
-    for folder in folders:
-        if not (folder / parts[0]).is_dir() and not (folder / f"{parts[0]}.py").is_file():
-            continue
-        for count in range(len(parts) + 1):
-            base = folder.joinpath(*parts[:count])
-            for candidate in (base / "__init__.py", base.with_suffix(".py")) if count else ():
-                if candidate.is_file():
-                    yield candidate
-        return
+def _files(folder: str, dotted: str) -> Iterator[str]:
+    """Where the module of a dotted name would be, and its packages; its last part may be no module."""
+    base = folder
+    for part in dotted.split("."):
+        base = os.path.join(base, part)
+        yield os.path.join(base, "__init__.py")
+        yield f"{base}.py"

@@ -54,13 +54,19 @@ def _state(path: str) -> list[int]:
 
 
 def _around(paths: list[Path], configs: Configs) -> Iterator[Path]:
-    """The files of the project that the first path lies in; none where nothing says where a project begins."""
-    for folder in paths[0].parents if paths else ():
-        if folder in (Path.home(), Path(folder.anchor)):
+    """The files of the projects that the paths lie in; none where nothing says where a project begins."""
+    roots = dict.fromkeys(map(_root, dict.fromkeys(path.parent for path in paths)))
+    for root in filter(None, roots):
+        try:
+            yield from (path for path, _ in find_files([root], configs))
+        except ConfigError:  # somewhere else in the project: no reason to fail here
             return
-        if is_project_root(folder):
-            try:
-                yield from (path for path, _ in find_files([folder], configs))
-            except ConfigError:  # somewhere else in the project: no reason to fail here
-                return
-            return
+
+
+def _root(folder: Path) -> Path | None:
+    for above in (folder, *folder.parents):
+        if above in (Path.home(), Path(above.anchor)):
+            return None
+        if is_project_root(above):
+            return above
+    return None

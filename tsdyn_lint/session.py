@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -82,7 +83,7 @@ def run(request: Request) -> Outcome:
     """The whole run but for writing; raises ConfigError and MissingPathError."""
     library = Library()
     if request.stdin is not None:
-        library.put(make_source(request.stdin_path.absolute(), request.stdin))
+        library.put(make_source(_stdin_path(request), request.stdin))
     groups = collect(request, library)
     jobs = request.jobs or default_jobs()
     found: list[Finding] = []
@@ -106,7 +107,6 @@ def collect(request: Request, library: Library) -> list[Group]:
     for path, settings in _files(request):
         by_settings.setdefault(id(settings), (settings, []))[1].append(path)
     groups = []
-    linted = {path for _, paths in by_settings.values() for path in paths}
     for settings, paths in by_settings.values():
         usage = project_usage(paths, request.configs, library, _cache(settings) if request.use_cache else None)
         used, reason = engines_used(name for one in usage.values() for name in one.captures)
@@ -114,20 +114,28 @@ def collect(request: Request, library: Library) -> list[Group]:
         suppressing = [path for path in paths if usage[str(path)].suppresses]
         own = (settings.own_engines or used) if suppressing else None  # nothing else hangs on them
         decided = replace(settings, engines=settings.engines or used, own_engines=own)
-        shared = _shared(suppressing, linted, usage, library)
+        shared = _shared(suppressing, paths, usage, library)
         groups.append(Group(decided, request.configs.rulebook(settings), paths, reason, whole_of(usage), shared))
     return groups
 
 
-def _shared(suppressing: list[Path], linted: set[Path], usage: dict[str, Usage], library: Library) -> frozenset[Path]:
-    """The files that others of the project import which are not linted."""
-    files = set(map(Path, usage)) if suppressing else set()
-    if files <= linted:
+def _shared(suppressing: list[Path], linted: list[Path], usage: dict[str, Usage], library: Library) -> frozenset[Path]:
+    """The files that others with torch in them run, which are not judged together with these."""
+    others = usage.keys() - set(map(str, linted)) if suppressing else ()
+    outside = [Path(name) for name in others if b"torch" in library.code(name)]
+    if not outside:
         return frozenset()
-    from tsdyn_lint.imports import Importers
+    from tsdyn_lint.imports import reached
 
-    importers = Importers(files, linted, library.code)
-    return frozenset(path for path in suppressing if importers.outside(path))
+    return frozenset(reached(outside, map(Path, usage), library.code, suppressing))
+
+
+def _certain(findings: list[Finding], library: Library) -> list[Finding]:
+    """Without claims that a suppression is for nothing, where nobody knows what a file that does not parse runs."""
+    broken = {finding.filename for finding in findings if finding.code == "TSD000"}
+    if not any(library[name].mentions_torch for name in broken):
+        return findings
+    return [finding for finding in findings if finding.code != "TSD001"]
 
 
 def lint(
@@ -154,9 +162,9 @@ def lint(
 
 def _lint_group(group: Group, request: Request, library: Library, jobs: int) -> list[Finding]:
     if request.use_cache and request.stdin is None:
-        return _recorded(group, request, library, jobs)[1]
+        return _certain(_recorded(group, request, library, jobs)[1], library)
     sources = [library[str(path)] for path in group.paths]
-    return lint(sources, group.settings, group.rulebook, jobs, group.project, group.shared)
+    return _certain(lint(sources, group.settings, group.rulebook, jobs, group.project, group.shared), library)
 
 
 def _recorded(group: Group, request: Request, library: Library, jobs: int) -> tuple[Lint, list[Finding], Record]:
@@ -175,11 +183,15 @@ def _cache(settings: Settings) -> Cache:
     return Cache(cache_folder(settings))
 
 
+def _stdin_path(request: Request) -> Path:
+    return Path(os.path.abspath(request.stdin_path))
+
+
 def _files(request: Request) -> Iterator[tuple[Path, Settings]]:
     if request.stdin is None:
         yield from find_files(request.paths, request.configs)
         return
-    path = request.stdin_path.absolute()
+    path = _stdin_path(request)
     settings = request.configs.settings_for(path.parent)
     if not (settings.force_exclude and any(settings.excludes(part) for part in (path, *path.parents))):
         yield path, settings
@@ -199,6 +211,7 @@ def _fix(
     changed: dict[str, tuple[Source, Source]] = {}
     given_up: set[str] = set()
     count = 0
+    findings = _certain(findings, library)
     for _ in range(_FIX_ROUNDS):
         by_file: dict[str, list[Finding]] = defaultdict(list)
         for finding in findings:
@@ -221,5 +234,5 @@ def _fix(
             changed[name] = (changed[name][0] if name in changed else library[name], new)
             library.put(new)
         findings, fresh = task.again(record)
-        record = fresh or record
+        findings, record = _certain(findings, library), fresh or record
     return sorted(findings, key=lambda finding: finding.sort_key), changed, count

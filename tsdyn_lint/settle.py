@@ -11,9 +11,6 @@ from tsdyn_lint.rulebook import Rule, RuleBook
 from tsdyn_lint.source import Source
 from tsdyn_lint.suppress import suppress
 
-_NONE: frozenset[str] = frozenset()
-_NO_ENGINE: frozenset[Engine] = frozenset()
-
 
 def settle(
     source: Source, raw: Sequence[Finding], settings: Settings, rulebook: RuleBook, partly: bool = False
@@ -24,9 +21,8 @@ def settle(
     """
     selected = settings.selected_for(source.path)
     try:
-        kept, unused = suppress(
-            source, raw, rulebook, lambda: _NONE if partly else _judged(selected, settings, rulebook)
-        )
+        tells = _never if partly else _Judged(selected, settings, rulebook).tells
+        kept, unused = suppress(source, raw, rulebook, tells)
     except Exception as problem:
         kept, unused = [*raw, internal_error(source.path, problem)], []
     shown = [
@@ -38,22 +34,29 @@ def settle(
     return sorted(shown, key=lambda finding: finding.sort_key)
 
 
-def _judged(selected: frozenset[str], settings: Settings, rulebook: RuleBook) -> frozenset[str]:
-    """Codes whose rules ran for each engine that the project uses: suppressions of others may be needed elsewhere."""
-    engines = settings.engines or _NO_ENGINE
-    own = engines | (settings.own_engines or _NO_ENGINE)
+def _never(codes: frozenset[str]) -> bool:
+    return False
 
-    def ran(rule: Rule) -> bool:
-        wanted = own.intersection(rule.engines)
-        if Engine.DYNAMO in wanted:  # what compiles again there breaks the capture as well
-            wanted -= {Engine.RECOMPILE}
-        return not rule.engines or bool(wanted) and wanted <= engines
 
-    return frozenset(
-        rule.code
-        for rule in rulebook
-        if rule.code in selected
-        and not rule.code.startswith("TSD9")  # only `--verify` sees those
-        and rule.holds_for(settings.torch_version)
-        and ran(rule)
-    )
+class _Judged:
+    """What a run can tell of codes: those whose rules ran, for each engine that the project uses."""
+
+    def __init__(self, selected: frozenset[str], settings: Settings, rulebook: RuleBook) -> None:
+        self._selected, self._version, self._rulebook = selected, settings.torch_version, rulebook
+        self._engines = settings.engines or frozenset()
+        self._own = self._engines | (settings.own_engines or frozenset())
+
+    def tells(self, codes: frozenset[str]) -> bool:
+        """Whether nothing can need a suppression of these that silenced nothing: no other run of the project finds
+        more of them.
+        """
+        rules = [self._rulebook[code] for code in codes if not code.startswith("TSD9")]  # `--verify` alone sees those
+        wanted = [rule for rule in rules if rule.holds_for(self._version) and (not rule.engines or self._needed(rule))]
+        return bool(wanted) and all(
+            rule.code in self._selected and self._needed(rule) <= self._engines for rule in wanted
+        )
+
+    def _needed(self, rule: Rule) -> frozenset[Engine]:
+        """The engines that the project uses of a rule's. What compiles again breaks the capture as well."""
+        wanted = self._own.intersection(rule.engines)
+        return wanted - {Engine.RECOMPILE} if Engine.DYNAMO in wanted else wanted

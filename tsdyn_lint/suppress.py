@@ -7,16 +7,20 @@ import io
 import re
 import tokenize
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tsdyn_lint.findings import Edit, Finding, Fix, Location, Severity
 from tsdyn_lint.rulebook import RuleBook, RuleError
 from tsdyn_lint.source import Source
 
-_OWN = re.compile(r"#\s*tsdyn:\s*(?P<kind>file-ignore|ignore)\b\s*(?:\[(?P<codes>[^\]]*)\])?[^#]*")
+_REASON = r"(?:(?!#\s*(?:[a-z][\w-]*\s*:|noqa|nosec)).)*"
+"""What stands behind a comment of ours: all up to one that another tool reads."""
+_OWN = re.compile(
+    rf"#\s*tsdyn:\s*(?P<kind>file-ignore|ignore)\b\s*(?P<list>\[(?P<codes>[^\]]*)\])?{_REASON}", re.IGNORECASE
+)
 _NOQA = re.compile(
-    r"#\s*noqa\b(?P<list>\s*:\s*(?P<codes>[A-Za-z]+[0-9]+(?:[,\s]+[A-Za-z]+[0-9]+)*))?[^#]*", re.IGNORECASE
+    rf"#\s*noqa\b(?P<list>\s*:\s*(?P<codes>[a-z]+[0-9]+(?:[,\s]+[a-z]+[0-9]+)*))?{_REASON}", re.IGNORECASE
 )
 _MARKED = re.compile(rb"#\s*tsdyn:|#\s*noqa\s*:[^#\n]*\bTSD", re.IGNORECASE)
 
@@ -30,7 +34,8 @@ class Suppression:
     end: int
     rows: range
     text: str
-    own: bool
+    kind: str
+    """`ignore`, `file-ignore` or `noqa`."""
     codes: dict[str, frozenset[str]] | None
     used: set[str] = field(default_factory=set)
 
@@ -46,11 +51,11 @@ class Suppression:
 
 
 def suppress(
-    source: Source, findings: Sequence[Finding], rulebook: RuleBook, judged: Callable[[], frozenset[str]]
+    source: Source, findings: Sequence[Finding], rulebook: RuleBook, idle: Callable[[frozenset[str]], bool]
 ) -> tuple[list[Finding], list[Finding]]:
     """What is left of one file's findings, and a `TSD001` for each comment that silenced nothing.
 
-    Rows are those of `source.text`. Only codes in `judged()`, those of rules that ran, can be called unused.
+    Rows are those of `source.text`. `idle`: whether nothing needs a suppression of these codes that silenced nothing.
     """
     if not _MARKED.search(source.data) and not (findings and b"noqa" in source.data.lower()):
         return list(findings), []
@@ -62,8 +67,7 @@ def suppress(
             kept.append(finding)
     if any(finding.code == "TSD000" for finding in findings):
         return kept, []  # nobody knows what the rest of the file would have been told
-    ran = judged()
-    unused = [report for comment in comments if (report := _unused(comment, source, rulebook, ran, findings))]
+    unused = [report for comment in comments if (report := _unused(comment, source, rulebook, idle, kept))]
     return kept, unused
 
 
@@ -86,15 +90,15 @@ def _suppressions(source: Source, rulebook: RuleBook) -> Iterator[Suppression]:
             extents = extents or _Extents(source)
             row, column = token.start
             alone = not token.line[:column].strip()
-            whole_file = pattern is _OWN and found["kind"] == "file-ignore"
-            rows = range(1, len(source.lines) + 1) if whole_file else extents.covered(row, alone)
+            kind = found["kind"].lower() if pattern is _OWN else "noqa"
+            rows = range(1, len(source.lines) + 1) if kind == "file-ignore" else extents.covered(row, alone)
             yield Suppression(
                 row,
                 column + found.start(),
                 column + len(found[0].rstrip()) + found.start(),
                 rows,
                 found[0].rstrip(),
-                pattern is _OWN,
+                kind,
                 _named(found, rulebook, pattern is _OWN),
             )
 
@@ -116,29 +120,50 @@ def _named(found: re.Match[str], rulebook: RuleBook, own: bool) -> dict[str, fro
 
 
 def _unused(
-    comment: Suppression, source: Source, rulebook: RuleBook, judged: frozenset[str], findings: Sequence[Finding]
+    comment: Suppression,
+    source: Source,
+    rulebook: RuleBook,
+    idle: Callable[[frozenset[str]], bool],
+    kept: Sequence[Finding],
 ) -> Finding | None:
+    """What is to be said of a comment; `kept` are the findings that nothing silences."""
     if comment.codes is None:
         return None
-    if not comment.codes and comment.own:
-        found = sorted({one.code for one in findings if one.start.row in comment.rows}) or ["TSD201"]
-        kind = "file-ignore" if "file-ignore" in comment.text else "ignore"
-        message = f"`{comment.text}` names no rule: write `{kind}[{', '.join(found)}]`"
-        return _report(comment, source, message, None)
-    idle = [
+    here = [finding for finding in kept if finding.start.row in comment.rows]
+    if not comment.codes and comment.kind != "noqa":
+        codes = ", ".join(sorted({finding.code for finding in here}))
+        is_open = "[" in comment.text and "]" not in comment.text
+        advice = "close the bracket" if is_open else f"write `{comment.kind}[{codes}]`" if codes else "remove it"
+        return _report(comment, source, f"`{comment.text}` names no rule: {advice}", None)
+    spare = [
         spelling
         for spelling, codes in comment.codes.items()
-        if spelling not in comment.used and (not codes or codes & judged)
+        if spelling not in comment.used and (not codes or idle(codes))
     ]
-    if not idle:
+    if not spare:
         return None
-    unknown = [spelling for spelling in idle if not comment.codes[spelling]]
-    names = ", ".join(f"`{spelling}`" for spelling in idle)
-    message = f"suppression of {names} suppresses nothing"
+    unknown = [spelling for spelling in spare if not comment.codes[spelling]]
+    message = f"suppression of {_quoted(spare)} suppresses nothing"
     if unknown:
-        message += f": no rule is called `{unknown[0]}`{rulebook.suggestion(unknown[0])}"
-    meant = {spelling: near for spelling in unknown if (near := rulebook.nearest(spelling))}
-    return _report(comment, source, message, _correction(comment, source, idle, meant))
+        message += f": no rule is called {_quoted(unknown)}"
+    # of what is found here a code can be meant; what only looks like it would be in the way of the next finding
+    meant = {spelling: code for spelling in unknown if (code := _meant(spelling, here))}
+    guess = next(iter(meant.values()), None) or (rulebook.nearest(unknown[0]) if unknown else None)
+    message += f"; did you mean `{guess}`?" if guess else ""
+    return _report(comment, source, message, _correction(comment, source, spare, meant))
+
+
+def _meant(spelling: str, here: Iterable[Finding]) -> str | None:
+    """The code or the name of a finding that nothing silences which a spelling comes near."""
+    from difflib import get_close_matches
+
+    names = [name for finding in here for name in (finding.code, finding.name)]
+    near = get_close_matches(spelling, names, n=1) or get_close_matches(spelling.upper(), names, n=1)
+    return near[0] if near else None
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _report(comment: Suppression, source: Source, message: str, fix: Fix | None) -> Finding:
@@ -151,11 +176,10 @@ def _correction(comment: Suppression, source: Source, idle: list[str], meant: Ma
     """Writes the codes that are `meant` by idle ones, and takes the others out of the comment; where none is left, the
     comment with the space before it."""
     line = source.line(comment.row)
-    listed = re.findall(r"[^,\s\[\]]+", comment.text.partition("[")[2].partition("]")[0] if comment.own else "")
-    if not comment.own:
-        found = _NOQA.search(comment.text)
-        listed = re.split(r"[,\s]+", found["codes"]) if found and found["codes"] else []
-    left = [meant.get(code, code) for code in listed if code in meant or code not in idle]
+    pattern = _NOQA if comment.kind == "noqa" else _OWN
+    found = pattern.search(comment.text)
+    listed = re.findall(r"[^,\s]+", found["codes"] or "") if found else []
+    left = dict.fromkeys(meant.get(code, code) for code in listed if code in meant or code not in idle)
     if left:
         start = line.index(listed[0], comment.start)
         end = line.index(listed[-1], start + sum(map(len, listed[:-1]))) + len(listed[-1])
@@ -167,8 +191,9 @@ def _correction(comment: Suppression, source: Source, idle: list[str], meant: Ma
     if start == 0 and not rest and comment.row < len(source.lines):
         edit = Edit("", Location(comment.row, 1), Location(comment.row + 1, 1))
     else:
+        before = "  " if start else line[: comment.start]
         edit = Edit(
-            "  " + rest if rest and start else rest,
+            before + rest if rest else "",
             Location(comment.row, start + 1),
             Location(comment.row, len(line) + 1),
         )

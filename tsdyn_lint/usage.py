@@ -143,7 +143,7 @@ def usage_of(data: bytes) -> Usage:
     Bytes decide first, as most files hold no such word; then `ast` follows the file's own imports, so that comments,
     strings and another library's `compile` do not count. A file that does not parse calls nothing.
     """
-    suppresses = b"tsdyn" in data or b"TSD" in data
+    suppresses = b"tsd" in data.lower()
     if b"torch" not in data:
         return Usage(suppresses=suppresses)
     bases = _outside_bases(data)

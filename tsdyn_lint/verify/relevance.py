@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from tsdyn_lint.imports import imported_files
+from tsdyn_lint.imports import import_place, imported_files
 from tsdyn_lint.verify.target import Target
 
 
@@ -37,7 +38,9 @@ class _Reach:
             if path in self._linted:
                 return True
             if path not in self._imports:
-                self._imports[path] = [found.resolve() for found in imported_files(path, _bytes(path), self._roots)]
+                roots = map(str, (import_place(path)[0], *self._roots))
+                named = imported_files(str(path), _bytes(path), tuple(roots), os.path.isfile)
+                self._imports[path] = [Path(found).resolve() for found in named]
             todo += [found for found in self._imports[path] if found not in seen]
             seen.update(self._imports[path])
         return False
