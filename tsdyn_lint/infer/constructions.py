@@ -1,13 +1,12 @@
-"""The module instances that a file captures -> the calls that make them, where nothing changes them in between.
+"""The module instances that a file captures -> what their constructors are given, where nothing comes in between.
 
-`torch.compile(Net(4).eval())`, or `net = Net(4)` and `torch.compile(net)` in one scope. Where a name may stand for
-something else by then, or the instance may be another, nothing is said: the defaults of the class then have to do.
+`torch.compile(Net(4).eval())`, or `net = Net(4)` and `torch.compile(net)` in one scope. Only what is written in the
+call itself counts: what a name holds by then, only a run knows, and the defaults of the class have to do.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,55 +17,81 @@ from tsdyn_lint.infer.captures import captures, dotted_ast
 from tsdyn_lint.resolve import Module
 from tsdyn_lint.usage import CAPTURES
 
-_MOST = 8
-"""Instances of a class in one file: each is walked by itself, and tests may capture many that differ little."""
-_SAME = frozenset(
+_KEEPING = frozenset(
     "eval train to cuda cpu xpu half float double bfloat16 type requires_grad_ share_memory compile".split()
 )
 """Methods of `nn.Module` that return the module and leave what its constructor set."""
-_READERS = _SAME | frozenset(
-    "parameters named_parameters buffers named_buffers modules named_modules children named_children state_dict "
-    "load_state_dict zero_grad".split()
+READING = _KEEPING | frozenset(
+    "parameters named_parameters buffers named_buffers state_dict load_state_dict zero_grad".split()
 )
-_SCOPES = (
-    *(ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda),
-    *(ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp),
-)
+"""Methods after which the module is as it was, but for its parameters."""
+_MOST = 8
+"""Instances of a class in one file: each is walked by itself, and tests may capture many that differ little."""
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+_SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, *_COMPREHENSIONS)
+_SETTERS = frozenset({"setattr", "delattr", "object"})
+"""The last names of functions that set attributes of their first argument, of `mock.patch` too."""
 
 
 @dataclass(frozen=True)
 class Construction:
-    """A call that makes what is captured, and for which engines; `unknown`: the names in it that only a run knows."""
+    """What a captured instance is made with, None for what only a run knows, and the engines that capture it.
 
-    call: ast.Call
+    `evaluated`: it is put in eval mode, and never in train mode.
+    """
+
+    args: tuple[ast.expr | None, ...]
+    keywords: tuple[tuple[str, ast.expr | None], ...]
     engines: frozenset[Engine]
-    unknown: frozenset[str]
+    evaluated: bool
 
 
 _FILES: WeakKeyDictionary[Module, _File] = WeakKeyDictionary()
 
 
-def constructions(module: Module, name: str) -> list[Construction]:
-    """The calls that make the captured instances of a class of the module level, those that are alike once. An engine
-    that captures none of them may be given any.
+def constructions(module: Module, name: str) -> list[Construction | None]:
+    """How the captured instances of a class of the module level are made; None for those of which that is not known.
+
+    An engine that captures none of the known ones may be given any.
     """
-    calls: dict[str, ast.Call] = {}
-    engines: dict[str, frozenset[Engine]] = {}
     targets = [(one.target, one.engines) for one in captures(module) if one.target is not None]
     if not targets:
-        return []
+        return [None]
     file = _FILES.get(module)
     if file is None:
         file = _FILES[module] = _File(module)
+    found: dict[tuple[str, bool], ast.Call] = {}
+    engines: dict[tuple[str, bool], frozenset[Engine]] = {}
+    is_open = False
     for target, asked in targets:
-        call = file.maker(target)
-        if call is not None and file.makes(call, name):
-            text = ast.dump(call)
-            if text in calls or len(calls) < _MOST:
-                calls[text] = call
-                engines[text] = engines.get(text, frozenset()) | asked
+        made = file.maker(target)
+        is_open |= made is None
+        if made is not None and made.name == name:
+            key = (ast.dump(made.call), made.evaluated)
+            found[key] = made.call
+            engines[key] = engines.get(key, frozenset()) | asked
+    if not found or len(found) > _MOST:
+        return [None]
     others = frozenset(Engine).difference(*engines.values())
-    return [Construction(call, engines[text] | others, file.unknown(call)) for text, call in calls.items()]
+    known = [
+        Construction(
+            tuple(map(file.plain, call.args)),
+            tuple((keyword.arg or "", file.plain(keyword.value)) for keyword in call.keywords),
+            engines[key] | others,
+            key[1],
+        )
+        for key, call in found.items()
+    ]
+    return [*known, None] if is_open else [*known]
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """The name of a class of the module level and a call of it; no name where a function is captured."""
+
+    name: str
+    call: ast.Call
+    evaluated: bool = False
 
 
 class _File:
@@ -75,37 +100,109 @@ class _File:
     def __init__(self, module: Module) -> None:
         self._module = module
         self._nodes = module.tree.nodes
+        self._top = self._nodes[0]
         self._parents = {child: node for node in self._nodes for child in ast.iter_child_nodes(node)}
+        self._definitions: dict[str, ast.AST | None] = {}
 
-    def maker(self, target: ast.expr) -> ast.Call | None:
-        """The call that makes what is captured: itself, or the only one that its variable is bound to."""
-        target = _unwrapped(target)
-        if isinstance(target, ast.Name):
-            scope = self._scope(target)
-            bound = [node for node in self._bindings.get((scope, target.id), ()) if not self._captures(node)]
-            if len(bound) != 1 or not self._is_only_used(target.id, scope):
+    def maker(self, target: ast.expr) -> _Maker | None:
+        """What makes the instance that is captured, None where that may be anything."""
+        node, modes = _unwrapped(target)
+        if isinstance(node, ast.Name):
+            if isinstance(self._definition(node), ast.FunctionDef):
+                return _Maker("", ast.Call(node, [], []))
+            value = self._only_value(node)
+            if value is None:
                 return None
-            assignment = self._parents[bound[0]]
+            modes |= self._methods_of(node)
+            node, own = _unwrapped(value)
+            modes |= own
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            return None
+        made = self._definition(node.func)
+        is_plain = isinstance(made, ast.ClassDef) and not made.decorator_list and not made.keywords
+        opens = any(isinstance(arg, ast.Starred) for arg in node.args) or any(not one.arg for one in node.keywords)
+        return _Maker(node.func.id, node, "eval" in modes and "train" not in modes) if is_plain and not opens else None
+
+    def plain(self, node: ast.expr) -> ast.expr | None:
+        """The argument if it says by itself what it is: a constant, a function, an instance made of such. Else None."""
+        return node if self._is_plain(node) else None
+
+    def _is_plain(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Constant):
+            return True
+        if isinstance(node, ast.UnaryOp):
+            return isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant)
+        if isinstance(node, ast.Name):
+            found = self._definition(node)
+            return isinstance(found, ast.FunctionDef) and not found.decorator_list
+        if not isinstance(node, ast.Call) or not all(keyword.arg for keyword in node.keywords):
+            return False
+        root: ast.expr = node.func
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        is_class = isinstance(root, ast.Name) and isinstance(self._definition(root), (ast.ClassDef, ast.alias))
+        return is_class and all(map(self._is_plain, (*node.args, *(keyword.value for keyword in node.keywords))))
+
+    def _only_value(self, name: ast.Name) -> ast.expr | None:
+        """What a variable is bound to in the scope that captures it, if nothing else is and nothing changes it."""
+        scope = self._scope(name)
+        values = []
+        for node in self._bindings.get((scope, name.id), ()):
+            assignment = self._parents[node]
             if not isinstance(assignment, (ast.Assign, ast.AnnAssign)) or assignment.value is None:
                 return None
-            target = _unwrapped(assignment.value)
-        return target if isinstance(target, ast.Call) else None
+            if not self._captures_itself(assignment.value, name.id):
+                values.append(assignment.value)
+        uses = [one for one in self._uses.get(name.id, ()) if scope is self._top or scope in self._scopes(one)]
+        if len(values) != 1 or values[0].lineno > name.lineno or name.id in self._declared:
+            return None
+        return values[0] if all(map(self._only_reads, uses)) else None
 
-    def makes(self, call: ast.Call, name: str) -> bool:
-        """Whether a call is one of the class of that name at module level."""
-        if not isinstance(call.func, ast.Name) or call.func.id != name or not self._is_known(call.func):
+    def _methods_of(self, name: ast.Name) -> set[str]:
+        """The methods that are called of a variable, wherever it is used."""
+        parents = (self._parents[use] for use in self._uses[name.id])
+        return {parent.attr for parent in parents if isinstance(parent, ast.Attribute)}
+
+    def _only_reads(self, use: ast.Name) -> bool:
+        """Whether a use of an instance leaves it as it was: it is called, captured, or read by a method."""
+        parent = self._parents[use]
+        if isinstance(parent, ast.Call):
+            return parent.func is use or self._is_capture(parent)
+        if not isinstance(parent, ast.Attribute) or parent.attr not in READING:
             return False
-        return isinstance(self._bindings[self._module_scope, name][0], ast.ClassDef)
+        call = self._parents[parent]
+        return isinstance(call, ast.Call) and call.func is parent
 
-    def unknown(self, call: ast.Call) -> frozenset[str]:
-        """The names in the arguments of a call that may stand for something else than the module level says."""
-        given = [*call.args, *(keyword.value for keyword in call.keywords)]
-        names = [node for value in given for node in ast.walk(value) if isinstance(node, ast.Name)]
-        return frozenset(node.id for node in names if not self._is_known(node))
+    def _captures_itself(self, value: ast.expr, name: str) -> bool:
+        """Whether a variable is bound to its own capture: `net = torch.compile(net)`."""
+        if not isinstance(value, ast.Call) or not self._is_capture(value) or not value.args:
+            return False
+        target, _ = _unwrapped(value.args[0])
+        return isinstance(target, ast.Name) and target.id == name
 
-    @cached_property
-    def _module_scope(self) -> ast.AST:
-        return self._nodes[0]
+    def _is_capture(self, node: ast.Call) -> bool:
+        return dotted_ast(node.func, self._module) in CAPTURES
+
+    def _definition(self, name: ast.Name) -> ast.AST | None:
+        """The only statement of the module level that binds a name, if no scope around the name binds it as well and
+        nothing sets an attribute of what it stands for.
+        """
+        if any((scope, name.id) in self._bindings for scope in self._scopes(name)):
+            return None
+        if name.id not in self._definitions:
+            bound = self._bindings.get((self._top, name.id), ())
+            changed = name.id in self._declared or any(map(self._changes, self._uses.get(name.id, ())))
+            self._definitions[name.id] = bound[0] if len(bound) == 1 and not changed else None
+        return self._definitions[name.id]
+
+    def _changes(self, use: ast.Name) -> bool:
+        parent = self._parents[use]
+        if isinstance(parent, ast.Attribute):
+            return not isinstance(parent.ctx, ast.Load)
+        if isinstance(parent, ast.Call) and parent.args[:1] == [use]:
+            called = parent.func
+            return getattr(called, "attr", getattr(called, "id", "")) in _SETTERS
+        return False
 
     def _scope(self, node: ast.AST) -> ast.AST:
         node = self._parents.get(node, node)
@@ -116,7 +213,7 @@ class _File:
     def _scopes(self, node: ast.AST) -> Iterator[ast.AST]:
         """The scopes around a node, that of the module left out."""
         scope = self._scope(node)
-        while scope is not self._module_scope:
+        while scope is not self._top:
             yield scope
             scope = self._scope(scope)
 
@@ -126,7 +223,10 @@ class _File:
         found: dict[tuple[ast.AST, str], list[ast.AST]] = {}
         for node in self._nodes:
             for name in _bound(node):
-                found.setdefault((self._scope(node), name), []).append(node)
+                scope = self._scope(node)
+                while isinstance(scope, _COMPREHENSIONS) and isinstance(self._parents[node], ast.NamedExpr):
+                    scope = self._scope(scope)
+                found.setdefault((scope, name), []).append(node)
         return found
 
     @cached_property
@@ -144,67 +244,14 @@ class _File:
         outer = [node.names for node in self._nodes if isinstance(node, (ast.Global, ast.Nonlocal))]
         return frozenset(name for names in outer for name in names)
 
-    def _is_known(self, node: ast.Name) -> bool:
-        """Whether a name stands for what the module level binds it to once, and for nothing that is changed later."""
-        name = node.id
-        if name in self._declared or any((scope, name) in self._bindings for scope in self._scopes(node)):
-            return False
-        bound = self._bindings.get((self._module_scope, name), ())
-        if not bound:
-            return hasattr(builtins, name)
-        if len(bound) > 1:
-            return False
-        if isinstance(bound[0], ast.Name):
-            assignment = self._parents[bound[0]]
-            block = self._parents.get(assignment)
-            if not isinstance(assignment, (ast.Assign, ast.AnnAssign)) or not isinstance(block, (ast.Module, ast.If)):
-                return False
-        is_variable = isinstance(bound[0], ast.Name)
-        return not any(self._changes(use, is_variable) for use in self._uses.get(name, ()))
 
-    def _changes(self, use: ast.Name, is_variable: bool) -> bool:
-        """Whether a use may change what is used: it sets something of it, or calls a method of a variable's value."""
-        top: ast.AST = use
-        parent = self._parents[top]
-        while isinstance(parent, (ast.Attribute, ast.Subscript)) and parent.value is top:
-            top, parent = parent, self._parents[parent]
-        if isinstance(parent, ast.Call):
-            if top is use and dotted_ast(parent.func, self._module) in ("setattr", "delattr"):
-                return use in parent.args[:1]
-            if parent.func is top and top is not use and is_variable:
-                return True
-        return not isinstance(getattr(top, "ctx", None), ast.Load)
-
-    def _is_only_used(self, name: str, scope: ast.AST) -> bool:
-        """Whether an instance is only called, captured and read from where it is bound, so that it stays as it was."""
-        if name in self._declared:
-            return False
-        uses = [use for use in self._uses.get(name, ()) if scope is self._module_scope or scope in self._scopes(use)]
-        return all(map(self._only_reads, uses))
-
-    def _only_reads(self, use: ast.Name) -> bool:
-        parent = self._parents[use]
-        if isinstance(parent, ast.Call):
-            return parent.func is use or self._is_capture(parent)
-        if not isinstance(parent, ast.Attribute) or parent.attr not in _READERS:
-            return False
-        call = self._parents[parent]
-        return isinstance(call, ast.Call) and call.func is parent
-
-    def _captures(self, node: ast.AST) -> bool:
-        """Whether a name is bound to what a capture returns: `net = torch.compile(net)`."""
-        assignment = self._parents[node]
-        return isinstance(assignment, ast.Assign) and self._is_capture(assignment.value)
-
-    def _is_capture(self, node: ast.expr) -> bool:
-        return isinstance(node, ast.Call) and dotted_ast(node.func, self._module) in CAPTURES
-
-
-def _unwrapped(node: ast.expr) -> ast.expr:
-    """`Net(4)` of `Net(4).eval().cuda()`."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SAME:
+def _unwrapped(node: ast.expr) -> tuple[ast.expr, set[str]]:
+    """`Net(4)` of `Net(4).eval().cuda()`, and the methods around it."""
+    methods: set[str] = set()
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPING:
+        methods.add(node.func.attr)
         node = node.func.value
-    return node
+    return node, methods
 
 
 def _bound(node: ast.AST) -> Iterator[str]:

@@ -12,14 +12,16 @@ import libcst as cst
 
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.captures import captures, dotted_ast, inputs_of
-from tsdyn_lint.infer.constructions import Construction, constructions
+from tsdyn_lint.infer.constructions import READING, Construction, constructions
 from tsdyn_lint.infer.differing import differing_attributes
 from tsdyn_lint.infer.events import ALL_ENGINES, CERTAIN, LIKELY, POSSIBLE, Event, Hypothesis, Use
 from tsdyn_lint.infer.frames import Env, Frame
+from tsdyn_lint.infer.instances import is_dataclass
 from tsdyn_lint.infer.library_calls import LibraryCalls
 from tsdyn_lint.infer.recall import Args
 from tsdyn_lint.infer.refine import is_soft_none
 from tsdyn_lint.infer.values import (
+    CONTAINERS,
     GIVEN,
     UNKNOWN,
     ClassRef,
@@ -44,8 +46,6 @@ from tsdyn_lint.resolve.symbols import dotted_name
 from tsdyn_lint.torchdata.load import TorchData
 from tsdyn_lint.usage import SCRIPT_IF_TRACING
 
-_KNOWN = (Const, Seq, Mapping, Instance, ClassRef, Func, Tensor)
-"""What a constructor is given that says more than its default."""
 _SCRIPTED = SCRIPT_IF_TRACING | {"torch.jit.script"}
 _IGNORED = frozenset({"torch.jit.ignore", "torch.jit.unused"})
 
@@ -53,15 +53,18 @@ _IGNORED = frozenset({"torch.jit.ignore", "torch.jit.unused"})
 class Walk(LibraryCalls):
     """The whole walk: every class of this chain adds one kind of syntax or library."""
 
-    def in_mode(self, module: Module) -> None:
-        """Choose what `self.training` is for the entry points of a file: `from_pretrained` leaves a model in eval
-        mode, so where a file has such models a test of it rules its branch out unless somebody trains them.
-        """
-        evaluated = any(
+    def is_evaluated(self, module: Module) -> bool:
+        """Whether a file has models that `from_pretrained` leaves in eval mode."""
+        return any(
             self.program.has_member(cls, "from_pretrained")
             or any(base.endswith(".PreTrainedModel") for base in self.program.outside_bases(cls))
             for cls in module.classes
         )
+
+    def in_mode(self, evaluated: bool) -> None:
+        """Choose what `self.training` is: in eval mode a test of it rules its branch out unless somebody trains the
+        model.
+        """
         if evaluated != isinstance(self.training, Const):
             self.training = Const(False, True) if evaluated else Scalar("bool", "training")
             self.forget_calls()
@@ -78,11 +81,12 @@ def walk(
     for module in program.linted:
         try:
             starts = list(entries(program, module))
-            walker.in_mode(module)
+            evaluated = walker.is_evaluated(module)
         except ParseFailure as failure:
             fail(module, module.name, failure)
             continue
         for entry in starts:
+            walker.in_mode(evaluated or (entry.made is not None and entry.made.evaluated))
             try:
                 entry.run(walker)
             except OutOfBudget:
@@ -203,12 +207,36 @@ class Entry:
             return walker.sharing.shared(walker.instantiate(self.cls, args, None))
 
     def given(self, walker: Walk, module: Module) -> Args:
-        """What the constructor is called with, as far as the module level knows it."""
+        """What the constructor is called with, as far as its call says."""
         assert self.made is not None
-        scope = Env(module)
-        scope.vars.update(dict.fromkeys(self.made.unknown, UNKNOWN))
-        with walker.inside(Frame(_level(module, None), scope)), walker.quietly():
-            return walker.arguments(module.tree.expression(self.made.call))
+        with walker.inside(Frame(_level(module, None), Env(module))), walker.quietly():
+
+            def value(argument: ast.expr | None) -> Value:
+                found = UNKNOWN if argument is None else walker.expr(module.tree.expression(argument))
+                return found if _says_all(found, walker.program) else UNKNOWN
+
+            return Args([value(one) for one in self.made.args], {name: value(one) for name, one in self.made.keywords})
+
+
+def _says_all(value: Value, program: Program) -> bool:
+    """Whether a value that a constructor is given says more than its default, and its class does not say otherwise."""
+    if isinstance(value, Instance):
+        is_layer = value.outside.startswith("torch.nn.") and value.outside not in CONTAINERS
+        return is_layer if value.cls is None else _is_plain(value.cls, program)
+    return isinstance(value, (Const, Func))
+
+
+_MAGIC = frozenset("__new__ __setattr__ __getattr__ __getattribute__ __post_init__".split())
+
+
+def _is_plain(cls: Class, program: Program) -> bool:
+    """Whether an instance of a class is what its constructor, or the fields of a data class, say."""
+    if not program.is_nn_module(cls) and not is_dataclass(cls):
+        return False
+    init = program.class_member(cls, "__init__")
+    if isinstance(init, Function) and init.decorators:
+        return False
+    return not any(isinstance(program.class_member(cls, name), Function) for name in (*READING, *_MAGIC))
 
 
 def entries(program: Program, module: Module) -> Iterator[Entry]:
@@ -226,10 +254,9 @@ def entries(program: Program, module: Module) -> Iterator[Entry]:
             continue
         if forward.decorator_names & _IGNORED:
             continue
-        made = constructions(module, cls.name) if cls.qualname == cls.name else []
-        yield from (Entry(forward, cls, engines=one.engines, made=one) for one in made)
-        if not made:
-            yield Entry(forward, cls)
+        known = named and cls.qualname == cls.name and _is_plain(cls, program)
+        for made in constructions(module, cls.name) if known else [None]:
+            yield Entry(forward, cls) if made is None else Entry(forward, cls, engines=made.engines, made=made)
     any_function = False
     for name in sorted({c.name for c in named}):
         function = module.symbols.get(name)
@@ -547,7 +574,7 @@ def constructor_arguments(walker: Walk, init: Function, cls: Class, given: Args 
 
 def constructor_value(walker: Walk, parameter: cst.Param, init: Function, cls: Class, value: Value | None) -> Value:
     """What one parameter of a constructor holds: the value that it is given, if that is known."""
-    if isinstance(value, _KNOWN):
+    if value is not None and not isinstance(value, Unknown):
         return value
     annotated: Value = GIVEN
     if parameter.annotation is not None:

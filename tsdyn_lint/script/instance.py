@@ -6,7 +6,7 @@ What it does not know it says so (`Unk`, `open`, `maybe`), and the checker then 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -66,14 +66,20 @@ class Builder(InitCalls):
         self._steps = 0
         self._depth = self._unsure = 0
         if made is not None:
-            frame = Frame(None, cls.module)
-            frame.locals.update((name, Unk()) for name in made.unknown)
             with suppress(TooMuch, Raised):
-                args, named, _ = self._arguments(cls.module.tree.expression(made.call), frame)
-                return self.construct(cls, args, named, complete=False)
+                return self.construct(cls, [], dict(self._given(cls, made)), complete=False)
         inst = self.construct(cls, [], {}, complete=False)
         self.defaults.add(inst)
         return inst
+
+    def _given(self, cls: Class, made: Construction) -> Iterator[tuple[str, Py]]:
+        """The arguments that the call says by itself, under the names of the constructor's parameters."""
+        init = self.method(cls, "__init__")
+        parameters = init.node.params.params[1:] if isinstance(init, Function) else ()
+        by_place = zip((parameter.name.value for parameter in parameters), made.args, strict=False)
+        for name, argument in (*by_place, *made.keywords):
+            if argument is not None:
+                yield name, self.eval(cls.module.tree.expression(argument), Frame(None, cls.module))
 
     def construct(self, cls: Class, args: list[Py], kwargs: dict[str, Py], complete: bool = True) -> Inst:
         key = self._key(cls, args, kwargs, complete)
