@@ -53,6 +53,8 @@ def test_silenced(project: Project, prints: None, text: str) -> None:
     ("text", "left"),
     [
         (f"print(1)  {OTHER}\n", [("TSD001", 2), ("TSD301", 2)]),
+        (f"print(1)  {OTHER}  {IGNORE}\n", [("TSD001", 2)]),
+        (f"print(1)  {IGNORE}  {OTHER}\n", [("TSD001", 2)]),
         ("print(1)  # noqa: E501\n", [("TSD301", 2)]),
         (f"if 1:  {IGNORE}\n    print(1)\n", [("TSD001", 2), ("TSD301", 3)]),
         (f"def f():\n    {IGNORE}\n    x = 1\n    print(1)\n", [("TSD001", 3), ("TSD301", 5)]),
@@ -134,6 +136,7 @@ def test_a_misspelt_code_is_corrected_to_one_of_its_line(
         ("print(1)  # tsdyn: ignore", "`# tsdyn: ignore` names no rule: write `ignore[TSD301]`"),
         ("# tsdyn: file-ignore\nprint(1)", "names no rule: write `file-ignore[TSD301]`"),
         ("print(1)  # tsdyn: ignore as no file-ignore does", "names no rule: write `ignore[TSD301]`"),
+        ("# tsdyn: ignore-file[TSD301]\nprint(1)", "names no rule: write `file-ignore[TSD301]`"),
         ("x = 1  # tsdyn: ignore[]", "`# tsdyn: ignore[]` names no rule: remove it"),
         ("print(1)  # tsdyn: ignore[TSD301", "names no rule: close the bracket"),
     ],
@@ -154,6 +157,10 @@ def test_a_comment_without_codes_is_told_what_to_write(project: Project, prints:
             "if 1:\n    # pylint: disable=foo\n    x = 1",
         ),
         ("x = 1  # noqa: tsd301", "x = 1"),
+        ("x = 1  # tsdyn: ignore[TSD301]  # pragma no cover", "x = 1  # pragma no cover"),
+        ("x = 1  # tsdyn: ignore[TSD301]# noqa: E501", "x = 1  # noqa: E501"),
+        ("x = 1  # tsdyn: ignore[TSD301] a  # tsdyn: ignore[TSD302]", "x = 1"),
+        ("x = 1  ## tsdyn: ignore[TSD301]", "x = 1"),
     ],
 )
 def test_what_is_removed_with_a_suppression(project: Project, prints: None, line: str, fixed: str) -> None:
@@ -308,3 +315,8 @@ def test_a_file_is_the_same_by_other_paths(package: Project) -> None:
     (package.folder / "link").symlink_to(package.folder / "pkg")
     assert package.rows("link/helper.py") == []
     assert package.json("--stdin-filename", "pkg/../pkg/helper.py", "-", stdin=HELPER) == []
+
+
+def test_an_importer_with_an_open_bracket_still_imports(package: Project) -> None:
+    package.write("pkg/model.py", "import torch\nfrom pkg.helper import (\n    gate,\n")
+    assert package.rows("pkg/helper.py") == []

@@ -7,17 +7,12 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
-_IMPORT = re.compile(
-    rb"(?:^|[;:])[ \t]*(?:"
-    rb"from[ \t]*(?P<module>\.*[\w.]*)[ \t]*\bimport\b[ \t]*"
-    rb"(?P<names>\((?:[^)#]|#[^\n]*)*\)|[^\n#;\\]*(?:\\\r?\n[^\n#;\\]*)*)"
-    rb"|import[ \t]+(?P<modules>[^\n#;]+))",
-    re.MULTILINE,
-)
-"""Statements that import, wherever they stand; what a text says in these words is taken for one as well."""
-_COMMENT = re.compile(rb"#[^\n]*")
-_AS = re.compile(rb"\bas[ \t]+\w+")
-_DOTTED = re.compile(rb"[\w.]+|\*")
+_START = re.compile(r"(?<![\w.])(?:from\b(?P<module>[ \t\f.\w]{0,400}?)\b)?import\b")
+_NEXT = re.compile(r"(?:from|import|def|class|@)\b|@")
+"""What begins a line that is no more of the names in an open bracket."""
+_NAME = re.compile(r"(?:\w|\.)+|\*")
+_AS = re.compile(r"\bas[ \t\f]+\w+")
+_AROUND_DOT = re.compile(r"[ \t\f]*\.[ \t\f]*")
 
 
 def import_place(file: Path) -> tuple[Path, str]:
@@ -34,22 +29,52 @@ def imported_files(path: str, code: bytes, roots: Iterable[str], is_file: Callab
 
     Absolute imports start from any of the `roots`.
     """
-    for statement in _IMPORT.finditer(code):
-        module = (statement["module"] or b"").decode(errors="replace")
-        names = _AS.sub(b"", _COMMENT.sub(b"", statement["names"] or statement["modules"]))
-        dots = len(module) - len(module.lstrip("."))
+    for name in imported_names(code):
+        dotted = name.lstrip(".")
         folders = roots
-        if dots:
+        if dots := len(name) - len(dotted):
             folder = path
             for _ in range(dots):
                 folder = os.path.dirname(folder)
             folders = (folder,)
-            if is_file(own := os.path.join(folder, "__init__.py")):
-                yield own
-        for name in _DOTTED.findall(names):
-            dotted = f"{module.lstrip('.')}.{name.decode(errors='replace')}".strip(".")
-            for folder in folders:
-                yield from filter(is_file, _files(folder, dotted))
+            yield from filter(is_file, (os.path.join(folder, "__init__.py"),))
+        for folder in folders if dotted else ():
+            yield from filter(is_file, _files(folder, dotted))
+
+
+def imported_names(code: bytes) -> Iterator[str]:
+    """The dotted names that the import statements of a file hold: of `from .a import b as c` `.a` and `.a.b`.
+
+    They are looked for in the text, in a time that grows with its length alone: what a string says in these words is
+    taken for a statement too, and what does not parse for what it looks like.
+    """
+    text = code.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\r", "\n").replace("\\\n", " ")
+    position = 0
+    while found := _START.search(text, position):
+        names, position = _names(text, found.end())
+        module = _AROUND_DOT.sub(".", found["module"] or "").strip()
+        if module:
+            yield module
+        joint = "" if not module or module.endswith(".") else "."
+        for name in _NAME.findall(_AS.sub("", _AROUND_DOT.sub(".", names))):
+            yield f"{module}{joint}{name}"
+
+
+def _names(text: str, start: int) -> tuple[str, int]:
+    """What follows `import`, without comments, and where it ends: at the end of the line or of its bracket."""
+    lines: list[str] = []
+    while True:
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        line, more, _ = text[start:end].partition("#")[0].partition(";")
+        is_open = lines or line.lstrip(" \t\f").startswith("(")
+        inside, closed, _ = line.partition(")")
+        lines.append(inside)
+        if closed or not is_open:
+            return "\n".join(lines), start + len(inside) if closed or more else end
+        if end == len(text) or _NEXT.match(text, end + 1):
+            return "\n".join(lines), end
+        start = end + 1
 
 
 def reached(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _PYTHON_MAGICS = ("%%time", "%%timeit", "%%capture", "%%prun")
-_MAGIC = re.compile(r"^\s*(?:[\w, ]+=\s*)?[%!?]|^[^#'\"]*\?\s*$")
+_MAGIC = re.compile(r"^\s*(?:\w[\w, ]*=\s*)?[%!?]|^[^#'\"]*\?\s*$")
 
 
 @dataclass(frozen=True)

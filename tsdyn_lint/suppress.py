@@ -14,10 +14,10 @@ from tsdyn_lint.findings import Edit, Finding, Fix, Location, Severity
 from tsdyn_lint.rulebook import RuleBook, RuleError
 from tsdyn_lint.source import Source
 
-_REASON = r"(?:(?!#\s*(?:[a-z][\w-]*\s*:|noqa|nosec)).)*"
-"""What stands behind a comment of ours: all up to one that another tool reads."""
+_REASON = r"(?:(?!(?<=\s)#\s*[a-z]|#\s*(?:noqa|type:)).)*"
+"""What stands behind a comment of ours: all up to the next comment; a `#` in a word or before a number begins none."""
 _OWN = re.compile(
-    rf"#\s*tsdyn:\s*(?P<kind>file-ignore|ignore)\b\s*(?P<list>\[(?P<codes>[^\]]*)\])?{_REASON}", re.IGNORECASE
+    rf"#+\s*tsdyn:\s*(?P<kind>file-ignore|ignore)\b\s*(?P<list>\[(?P<codes>[^\]]*)\])?{_REASON}", re.IGNORECASE
 )
 _NOQA = re.compile(
     rf"#\s*noqa\b(?P<list>\s*:\s*(?P<codes>[a-z]+[0-9]+(?:[,\s]+[a-z]+[0-9]+)*))?{_REASON}", re.IGNORECASE
@@ -84,23 +84,16 @@ def _suppressions(source: Source, rulebook: RuleBook) -> Iterator[Suppression]:
     extents: _Extents | None = None
     for token in _comments(source.text):
         for pattern in (_OWN, _NOQA):
-            found = pattern.search(token.string)
-            if not found:
-                continue
-            extents = extents or _Extents(source)
-            row, column = token.start
-            alone = not token.line[:column].strip()
-            kind = found["kind"].lower() if pattern is _OWN else "noqa"
-            rows = range(1, len(source.lines) + 1) if kind == "file-ignore" else extents.covered(row, alone)
-            yield Suppression(
-                row,
-                column + found.start(),
-                column + len(found[0].rstrip()) + found.start(),
-                rows,
-                found[0].rstrip(),
-                kind,
-                _named(found, rulebook, pattern is _OWN),
-            )
+            for found in pattern.finditer(token.string):
+                extents = extents or _Extents(source)
+                row, column = token.start
+                alone = not token.line[:column].strip()
+                kind = found["kind"].lower() if pattern is _OWN else "noqa"
+                rows = range(1, len(source.lines) + 1) if kind == "file-ignore" else extents.covered(row, alone)
+                text = found[0].rstrip()
+                start = column + found.start()
+                named = _named(found, rulebook, pattern is _OWN)
+                yield Suppression(row, start, start + len(text), rows, text, kind, named)
 
 
 def _named(found: re.Match[str], rulebook: RuleBook, own: bool) -> dict[str, frozenset[str]] | None:
@@ -133,7 +126,8 @@ def _unused(
     if not comment.codes and comment.kind != "noqa":
         codes = ", ".join(sorted({finding.code for finding in here}))
         is_open = "[" in comment.text and "]" not in comment.text
-        advice = "close the bracket" if is_open else f"write `{comment.kind}[{codes}]`" if codes else "remove it"
+        kind = "file-ignore" if "ignore-file" in comment.text else comment.kind
+        advice = "close the bracket" if is_open else f"write `{kind}[{codes}]`" if codes else "remove it"
         return _report(comment, source, f"`{comment.text}` names no rule: {advice}", None)
     spare = [
         spelling
@@ -214,8 +208,8 @@ class _Extents:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._spans: list[tuple[range, range]] = []
-        """(rows of the statement or header, rows covered)"""
+        self._covered: dict[int, tuple[int, range]] = {}
+        """For each row, the length of the smallest statement or header that it lies in, and the rows covered."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -224,7 +218,10 @@ class _Extents:
             return
         for node in ast.walk(tree):
             if isinstance(node, (ast.stmt, ast.ExceptHandler)):
-                self._spans.append(self._span(node))
+                rows, covered = self._span(node)
+                for row in rows:
+                    if row not in self._covered or len(rows) < self._covered[row][0]:
+                        self._covered[row] = len(rows), covered
 
     def covered(self, row: int, alone: bool) -> range:
         """The rows of the smallest statement that the comment's row lies in, else, if it stands alone, of the next."""
@@ -238,8 +235,8 @@ class _Extents:
         return inside or range(row, row + 1)
 
     def _around(self, row: int) -> range | None:
-        around = [(len(rows), covered) for rows, covered in self._spans if row in rows]
-        return min(around, key=lambda pair: pair[0])[1] if around else None
+        found = self._covered.get(row)
+        return found[1] if found else None
 
     def _is_filler(self, row: int) -> bool:
         text = self._source.line(row).strip()

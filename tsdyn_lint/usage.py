@@ -43,7 +43,7 @@ _NAMED = {"Name": "id", "Attribute": "attr", "alias": "name"}
 Names = Callable[[str], "str | None"]
 """What a local name of a file stands for, None if it is no import."""
 
-_CLASS = re.compile(rb"^[ \t]*class[ \t]+(\w+)[ \t]*(?:\(([^)]*)\))?", re.MULTILINE)
+_CLASS = re.compile(rb"^[ \t]*class[ \t]+(\w+)[ \t]*(?:\(([^)]{0,4000})\))?", re.MULTILINE)
 _CONFIG = "torch._dynamo.config."
 _REORDERABLE = _CONFIG + "reorderable_logging_functions"
 
