@@ -15,13 +15,23 @@ _AS = re.compile(r"\bas[ \t\f]+\w+")
 _AROUND_DOT = re.compile(r"[ \t\f]*\.[ \t\f]*")
 
 
-def import_place(file: Path) -> tuple[Path, str]:
-    """The folder to import a file from and its dotted name there, by the `__init__.py` files above it."""
-    folder, parts = file.parent, [] if file.name == "__init__.py" else [file.stem]
+def import_root(folder: Path) -> Path:
+    """The folder that absolute imports of the files in one start from: the first one upward that is no package."""
     while (folder / "__init__.py").is_file() and folder != folder.parent:
-        parts.insert(0, folder.name)
         folder = folder.parent
-    return folder, ".".join(parts) or file.stem
+    return folder
+
+
+def import_folders(root: Path) -> tuple[Path, ...]:
+    """Where modules are looked for from a root: also in `src` beside a script, and in the package beside its tests."""
+    return root, root / "src", root.parent, root.parent / "src"
+
+
+def import_place(file: Path) -> tuple[Path, str]:
+    """The folder to import a file from and its dotted name there."""
+    root = import_root(file.parent)
+    parts = [*file.parent.relative_to(root).parts, *([] if file.name == "__init__.py" else [file.stem])]
+    return root, ".".join(parts) or file.stem
 
 
 def imported_files(path: str, code: bytes, roots: Iterable[str], is_file: Callable[[str], bool]) -> Iterator[str]:
@@ -93,8 +103,7 @@ def reached(
     for path in todo:
         folder = os.path.dirname(path)
         if folder not in places:
-            root, _ = import_place(Path(path))
-            places[folder] = (str(root), str(root / "src"), str(root.parent), str(root.parent / "src"))
+            places[folder] = tuple(map(str, import_folders(import_root(Path(folder)))))
         for other in imported_files(path, code(given.get(path, path)), places[folder], given.__contains__):
             if other not in seen:
                 seen.add(other)

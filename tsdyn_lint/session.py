@@ -6,6 +6,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,13 +122,14 @@ def collect(request: Request, library: Library) -> list[Group]:
 
 def _shared(suppressing: list[Path], linted: list[Path], usage: dict[str, Usage], library: Library) -> frozenset[Path]:
     """The files that others with torch in them run, which are not judged together with these."""
+    code = cache(library.code)
     others = usage.keys() - set(map(str, linted)) if suppressing else ()
-    outside = [Path(name) for name in others if b"torch" in library.code(name)]
+    outside = [Path(name) for name in others if b"torch" in code(name)]
     if not outside:
         return frozenset()
     from tsdyn_lint.imports import reached
 
-    return frozenset(reached(outside, map(Path, usage), library.code, suppressing))
+    return frozenset(reached(outside, map(Path, usage), code, suppressing))
 
 
 def _certain(findings: list[Finding], library: Library) -> list[Finding]:

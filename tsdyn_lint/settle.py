@@ -9,7 +9,7 @@ from tsdyn_lint.findings import Engine, Finding
 from tsdyn_lint.problems import internal_error
 from tsdyn_lint.rulebook import Rule, RuleBook
 from tsdyn_lint.source import Source
-from tsdyn_lint.suppress import suppress
+from tsdyn_lint.suppress import never, suppress
 
 
 def settle(
@@ -21,7 +21,7 @@ def settle(
     """
     selected = settings.selected_for(source.path)
     try:
-        tells = _never if partly else _Judged(selected, settings, rulebook).tells
+        tells = never if partly else _Judged(selected, settings, rulebook).tells
         kept, unused = suppress(source, raw, rulebook, tells)
     except Exception as problem:
         kept, unused = [*raw, internal_error(source.path, problem)], []
@@ -32,10 +32,6 @@ def settle(
         or (finding.code in selected and finding.confidence.rank >= settings.min_confidence.rank)
     ]
     return sorted(shown, key=lambda finding: finding.sort_key)
-
-
-def _never(codes: frozenset[str]) -> bool:
-    return False
 
 
 class _Judged:

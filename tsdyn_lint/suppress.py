@@ -16,12 +16,8 @@ from tsdyn_lint.source import Source
 
 _REASON = r"(?:(?!(?<=\s)#\s*[a-z]|#\s*(?:noqa|type:)).)*"
 """What stands behind a comment of ours: all up to the next comment; a `#` in a word or before a number begins none."""
-_OWN = re.compile(
-    rf"#+\s*tsdyn:\s*(?P<kind>file-ignore|ignore)\b\s*(?P<list>\[(?P<codes>[^\]]*)\])?{_REASON}", re.IGNORECASE
-)
-_NOQA = re.compile(
-    rf"#\s*noqa\b(?P<list>\s*:\s*(?P<codes>[a-z]+[0-9]+(?:[,\s]+[a-z]+[0-9]+)*))?{_REASON}", re.IGNORECASE
-)
+_OWN = re.compile(rf"#+\s*tsdyn:\s*(?P<kind>file-ignore|ignore)\b\s*(?:\[(?P<codes>[^\]]*)\])?{_REASON}", re.IGNORECASE)
+_NOQA = re.compile(rf"#\s*noqa\b(?:\s*:\s*(?P<codes>[a-z]+[0-9]+(?:[,\s]+[a-z]+[0-9]+)*))?{_REASON}", re.IGNORECASE)
 _MARKED = re.compile(rb"#\s*tsdyn:|#\s*noqa\s*:[^#\n]*\bTSD", re.IGNORECASE)
 
 
@@ -69,6 +65,11 @@ def suppress(
         return kept, []  # nobody knows what the rest of the file would have been told
     unused = [report for comment in comments if (report := _unused(comment, source, rulebook, idle, kept))]
     return kept, unused
+
+
+def never(codes: frozenset[str]) -> bool:
+    """What a run that cannot tell knows of suppressions that silenced nothing."""
+    return False
 
 
 def with_suppression(source: Source, finding: Finding) -> str | None:

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.captures import captures, dotted_ast
 from tsdyn_lint.resolve import Module
+from tsdyn_lint.syntax import COMPREHENSIONS
 from tsdyn_lint.usage import CAPTURES
 
 _KEEPING = frozenset(
@@ -27,8 +28,7 @@ READING = _KEEPING | frozenset(
 """Methods after which the module is as it was, but for its parameters."""
 _MOST = 8
 """Instances of a class in one file: each is walked by itself, and tests may capture many that differ little."""
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
-_SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, *_COMPREHENSIONS)
+_SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, *COMPREHENSIONS)
 _SETTERS = frozenset({"setattr", "delattr", "object"})
 """The last names of functions that set attributes of their first argument, of `mock.patch` too."""
 
@@ -54,19 +54,13 @@ def constructions(module: Module, name: str) -> list[Construction | None]:
 
     An engine that captures none of the known ones may be given any.
     """
-    targets = [(one.target, one.engines) for one in captures(module) if one.target is not None]
-    if not targets:
-        return [None]
     file = _FILES.get(module)
     if file is None:
         file = _FILES[module] = _File(module)
     found: dict[tuple[str, bool], ast.Call] = {}
     engines: dict[tuple[str, bool], frozenset[Engine]] = {}
-    is_open = False
-    for target, asked in targets:
-        made = file.maker(target)
-        is_open |= made is None
-        if made is not None and made.name == name:
+    for made, asked in file.makers:
+        if made.name == name:
             key = (ast.dump(made.call), made.evaluated)
             found[key] = made.call
             engines[key] = engines.get(key, frozenset()) | asked
@@ -82,16 +76,16 @@ def constructions(module: Module, name: str) -> list[Construction | None]:
         )
         for key, call in found.items()
     ]
-    return [*known, None] if is_open else [*known]
+    return [*known, None] if file.is_open else [*known]
 
 
 @dataclass(frozen=True)
 class _Maker:
-    """The name of a class of the module level and a call of it; no name where a function is captured."""
+    """The name of a class of the module level, and a call of it."""
 
     name: str
     call: ast.Call
-    evaluated: bool = False
+    evaluated: bool
 
 
 class _File:
@@ -101,15 +95,36 @@ class _File:
         self._module = module
         self._nodes = module.tree.nodes
         self._top = self._nodes[0]
-        self._parents = {child: node for node in self._nodes for child in ast.iter_child_nodes(node)}
         self._definitions: dict[str, ast.AST | None] = {}
 
-    def maker(self, target: ast.expr) -> _Maker | None:
+    @cached_property
+    def _parents(self) -> dict[ast.AST, ast.AST]:
+        return {child: node for node in self._nodes for child in ast.iter_child_nodes(node)}
+
+    @cached_property
+    def _captured(self) -> list[tuple[_Maker | None, frozenset[Engine]]]:
+        """What makes each thing that calls capture, functions left out, with the engines of the capture."""
+        targets = [(one.target, one.engines) for one in captures(self._module) if one.target is not None]
+        return [(self._maker(target), engines) for target, engines in targets if not self._is_function(target)]
+
+    @cached_property
+    def makers(self) -> list[tuple[_Maker, frozenset[Engine]]]:
+        """What makes the captured instances of the file's classes."""
+        return [(made, engines) for made, engines in self._captured if made is not None]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something is captured that may be anything."""
+        return len(self.makers) < len(self._captured)
+
+    def _is_function(self, target: ast.expr) -> bool:
+        node, _ = _unwrapped(target)
+        return isinstance(node, ast.Name) and isinstance(self._definition(node), ast.FunctionDef)
+
+    def _maker(self, target: ast.expr) -> _Maker | None:
         """What makes the instance that is captured, None where that may be anything."""
         node, modes = _unwrapped(target)
         if isinstance(node, ast.Name):
-            if isinstance(self._definition(node), ast.FunctionDef):
-                return _Maker("", ast.Call(node, [], []))
             value = self._only_value(node)
             if value is None:
                 return None
@@ -224,7 +239,7 @@ class _File:
         for node in self._nodes:
             for name in _bound(node):
                 scope = self._scope(node)
-                while isinstance(scope, _COMPREHENSIONS) and isinstance(self._parents[node], ast.NamedExpr):
+                while isinstance(scope, COMPREHENSIONS) and isinstance(self._parents[node], ast.NamedExpr):
                     scope = self._scope(scope)
                 found.setdefault((scope, name), []).append(node)
         return found

@@ -14,11 +14,10 @@ from weakref import WeakKeyDictionary
 from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.captures import captures, dotted_ast
 from tsdyn_lint.resolve import Class, Module
-from tsdyn_lint.syntax import nodes_of
+from tsdyn_lint.syntax import COMPREHENSIONS, nodes_of
 from tsdyn_lint.usage import CAPTURES
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
 
 def differing_attributes(cls: Class) -> dict[str, str]:
@@ -101,7 +100,7 @@ def _calls(node: ast.AST, scope: _Scope) -> Iterator[tuple[ast.Call, _Scope]]:
         inner = replace(inner, constants={**scope.constants, **dict(_defaults(node.args, scope))}, looped={})
     elif isinstance(node, ast.For):
         inner = replace(inner, looped={**scope.looped, **dict(_changed(node.target, node.iter, scope))})
-    elif isinstance(node, _COMPREHENSIONS):
+    elif isinstance(node, COMPREHENSIONS):
         for part in node.generators:
             inner = replace(inner, looped={**inner.looped, **dict(_changed(part.target, part.iter, scope))})
     for child in ast.iter_child_nodes(node):

@@ -21,7 +21,6 @@ from tsdyn_lint.infer.library_calls import LibraryCalls
 from tsdyn_lint.infer.recall import Args
 from tsdyn_lint.infer.refine import is_soft_none
 from tsdyn_lint.infer.values import (
-    CONTAINERS,
     GIVEN,
     UNKNOWN,
     ClassRef,
@@ -201,14 +200,15 @@ class Entry:
     def build(self, walker: Walk) -> Value:
         assert self.cls is not None
         init = walker.program.class_member(self.cls, "__init__")
-        given = self.given(walker, self.cls.module) if self.made is not None else None
+        given = self.given(walker, self.cls.module)
         args = constructor_arguments(walker, init, self.cls, given) if isinstance(init, Function) else Args()
         with walker.quietly():
             return walker.sharing.shared(walker.instantiate(self.cls, args, None))
 
     def given(self, walker: Walk, module: Module) -> Args:
-        """What the constructor is called with, as far as its call says."""
-        assert self.made is not None
+        """What the constructor is called with, as far as its call says; anything where that is not known."""
+        if self.made is None:
+            return Args(rest=UNKNOWN, open=True)
         with walker.inside(Frame(_level(module, None), Env(module))), walker.quietly():
 
             def value(argument: ast.expr | None) -> Value:
@@ -221,8 +221,7 @@ class Entry:
 def _says_all(value: Value, program: Program) -> bool:
     """Whether a value that a constructor is given says more than its default, and its class does not say otherwise."""
     if isinstance(value, Instance):
-        is_layer = value.outside.startswith("torch.nn.") and value.outside not in CONTAINERS
-        return is_layer if value.cls is None else _is_plain(value.cls, program)
+        return value.is_layer or value.cls is not None and _is_plain(value.cls, program)
     return isinstance(value, (Const, Func))
 
 
@@ -549,26 +548,25 @@ def _as_argument(value: Value) -> Value:
     return value
 
 
-def constructor_arguments(walker: Walk, init: Function, cls: Class, given: Args | None = None) -> Args:
-    """The arguments of a constructor: those `given`, where its call is known; of others, defaults and annotations say
-    what is likely.
-    """
+def constructor_arguments(walker: Walk, init: Function, cls: Class, given: Args) -> Args:
+    """The arguments of a constructor: those `given`; of others, defaults and annotations say what is likely."""
     parameters = init.node.params
     positional = [*parameters.posonly_params, *parameters.params][1:]
     args = Args()
     for index, parameter in enumerate(positional):
-        value = given.get(index, parameter.name.value) if given else None
+        value = given.get(index, parameter.name.value)
         args.pos.append(constructor_value(walker, parameter, init, cls, value))
     for parameter in parameters.kwonly_params:
-        value = given.kw.get(parameter.name.value) if given else None
-        args.kw[parameter.name.value] = constructor_value(walker, parameter, init, cls, value)
+        args.kw[parameter.name.value] = constructor_value(
+            walker, parameter, init, cls, given.kw.get(parameter.name.value)
+        )
     if isinstance(parameters.star_arg, cst.Param):
-        args.pos += given.pos[len(positional) :] if given else ()
-        args.rest = given.rest if given else UNKNOWN
+        args.pos += given.pos[len(positional) :]
+        args.rest = given.rest
     if parameters.star_kwarg is not None:
         named = {parameter.name.value for parameter in (*positional, *parameters.kwonly_params)}
-        args.kw.update({name: value for name, value in given.kw.items() if name not in named} if given else {})
-        args.open = given.open if given else True
+        args.kw.update({name: value for name, value in given.kw.items() if name not in named})
+        args.open = given.open
     return args
 
 

@@ -140,6 +140,11 @@ class Instance:
     kwargs: dict[str, Value] = field(default_factory=dict)
     src: frozenset[Event] = NONE
 
+    @property
+    def is_layer(self) -> bool:
+        """Whether it is a module of torch that holds no others, which is never false."""
+        return self.cls is None and self.outside.startswith("torch.nn.") and self.outside not in CONTAINERS
+
 
 @dataclass(eq=False, slots=True)
 class Func:

@@ -13,7 +13,6 @@ from tsdyn_lint.findings import Engine
 from tsdyn_lint.infer.events import CERTAIN, LIKELY, POSSIBLE, Event, Hypothesis, Step, Use
 from tsdyn_lint.infer.frames import Env, Frame
 from tsdyn_lint.infer.values import (
-    CONTAINERS,
     UNKNOWN,
     ClassRef,
     Const,
@@ -414,8 +413,7 @@ class Core:
                 and not self.program.has_member(value.cls, "__bool__")
             ):
                 return True, True
-            is_layer = value.cls is None and value.outside.startswith("torch.nn.") and value.outside not in CONTAINERS
-            return (True, True) if is_layer else (None, False)
+            return (True, True) if value.is_layer else (None, False)
         if type(value) is Seq and value.items is not None and value.owner == "local":
             return bool(value.items), value.kind == "tuple"
         if type(value) is Either:

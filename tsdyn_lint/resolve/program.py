@@ -9,6 +9,7 @@ from pathlib import Path
 
 import libcst as cst
 
+from tsdyn_lint.imports import import_folders, import_root
 from tsdyn_lint.outline import EVERYTHING, Summary, classes_of
 from tsdyn_lint.parse import ParseFailure, Tree
 from tsdyn_lint.resolve.symbols import Assigned, Class, Function, Imported, Module, Symbol
@@ -103,10 +104,7 @@ class Program:
         """The folder that the file's absolute imports start from: the first one upward that is no package."""
         folder = path.parent
         if folder not in self._roots:
-            top = folder
-            while (top / "__init__.py").is_file() and top.parent != top:
-                top = top.parent
-            self._roots[folder] = top
+            self._roots[folder] = import_root(folder)
         return self._roots[folder]
 
     def _top(self, module: Module) -> str:
@@ -151,11 +149,9 @@ class Program:
             return None
         if root.name in ("site-packages", "dist-packages") and head != asking.name.partition(".")[0]:
             return None
-        folders = [root]
-        if asking.name.partition(".")[0] != head:  # scripts beside `src/`, tests beside the package
-            folders += [root / "src", root.parent, root.parent / "src"]
+        is_own = asking.name.partition(".")[0] == head
         relative = Path(*dotted.split("."))
-        for folder in folders:
+        for folder in (root,) if is_own else import_folders(root):
             # as text: to make a path costs more than to ask for its file
             stem = f"{folder}{os.sep}{relative}"
             for candidate in (f"{stem}.py", f"{stem}{os.sep}__init__.py"):

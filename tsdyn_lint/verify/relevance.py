@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from tsdyn_lint.imports import import_place, imported_files
+from tsdyn_lint.imports import import_root, imported_files
 from tsdyn_lint.verify.target import Target
 
 
@@ -38,7 +38,7 @@ class _Reach:
             if path in self._linted:
                 return True
             if path not in self._imports:
-                roots = map(str, (import_place(path)[0], *self._roots))
+                roots = map(str, (import_root(path.parent), *self._roots))
                 named = imported_files(str(path), _bytes(path), tuple(roots), os.path.isfile)
                 self._imports[path] = [Path(found).resolve() for found in named]
             todo += [found for found in self._imports[path] if found not in seen]

@@ -15,7 +15,7 @@ from tsdyn_lint.imports import import_place
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.source import Source
 from tsdyn_lint.statements import Statements, text_of
-from tsdyn_lint.suppress import suppress
+from tsdyn_lint.suppress import never, suppress
 from tsdyn_lint.torchversion import installed_torch
 from tsdyn_lint.verify import budget
 from tsdyn_lint.verify.confirm import NOT_REACHED, NOT_RUN, OTHER_SHARD, Observed, Verdict, best, summed_up, verdict
@@ -338,6 +338,6 @@ def _reported(new: Sequence[Finding], group: Group) -> list[Finding]:
     for source in group.sources:
         selected = group.settings.selected_for(source.path)
         mine = [f for f in new if f.filename == str(source.path) and f.code in selected]
-        kept += suppress(source, mine, group.rulebook, lambda _: False)[0] if mine else []
+        kept += suppress(source, mine, group.rulebook, never)[0] if mine else []
     elsewhere = {str(source.path) for source in group.sources}
     return kept + [f for f in new if f.filename not in elsewhere and f.code in group.settings.selected]
