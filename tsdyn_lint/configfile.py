@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tsdyn_lint import toml
 from tsdyn_lint.findings import Confidence, Engine
 from tsdyn_lint.globs import anchored
+from tsdyn_lint.spelling import nearest, suggestion
 
 if TYPE_CHECKING:
     from tsdyn_lint.tomlplaces import Path as Keys
@@ -299,7 +300,8 @@ def _check(table: Any, keys: Mapping[str, Any], where: _Where) -> None:
     for key, value in table.items():
         here = where.at(key)
         if key not in keys:
-            raise ConfigError(f"{here.place}: unknown key `{here.name}`{_suggestion(key, keys)}")
+            near = nearest(keys, key.replace("_", "-"), key)
+            raise ConfigError(f"{here.place}: unknown key `{here.name}`{suggestion(near)}")
         _check_value(value, keys[key], here)
 
 
@@ -321,10 +323,3 @@ def _check_value(value: Any, check: Any, here: _Where) -> None:
             _check_value(item, check.table, here.at(key))
     elif wanted := check(value):
         raise ConfigError(f"{here.place}: `{here.name}` must be {wanted}")
-
-
-def _suggestion(key: str, keys: Mapping[str, Any]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(key.replace("_", "-"), keys, n=1) or difflib.get_close_matches(key, keys, n=1)
-    return f"; did you mean `{near[0]}`?" if near else ""

@@ -12,6 +12,7 @@ from typing import Any
 
 from tsdyn_lint import toml
 from tsdyn_lint.findings import Engine, Severity
+from tsdyn_lint.spelling import nearest, suggestion
 
 HEADINGS = ("What it does", "Why it breaks", "Example", "Use instead", "References")
 _STATUSES = ("preview", "stable", "deprecated")
@@ -161,16 +162,11 @@ class RuleBook:
 
     def nearest(self, selector: str) -> str | None:
         """The code or name that a selector may have meant; None when no rule comes near."""
-        import difflib
-
-        near = difflib.get_close_matches(selector, self._code_of, n=1)
-        near = near or difflib.get_close_matches(selector.upper(), self._code_of, n=1)
-        return near[0] if near else None
+        return nearest(self._code_of, selector, selector.upper())
 
     def suggestion(self, selector: str) -> str:
         """`; did you mean ...?`, or nothing when no rule comes near."""
-        near = self.nearest(selector)
-        return f"; did you mean `{near}`?" if near else ""
+        return suggestion(self.nearest(selector))
 
     def resolve(self, select: Sequence[str], ignore: Sequence[str]) -> frozenset[str]:
         """Codes that are selected and not ignored; the more specific selector wins, `ignore` between equals."""

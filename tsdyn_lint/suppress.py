@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from tsdyn_lint.findings import Edit, Finding, Fix, Location, Severity
 from tsdyn_lint.rulebook import RuleBook, RuleError
 from tsdyn_lint.source import Source
+from tsdyn_lint.spelling import nearest, suggestion
 
 _REASON = r"(?:(?!(?<=\s)#\s*[a-z]|#\s*(?:noqa|type:)).)*"
 """What stands behind a comment of ours: all up to the next comment; a `#` in a word or before a number begins none."""
@@ -144,17 +145,13 @@ def _unused(
     # of what is found here a code can be meant; what only looks like it would be in the way of the next finding
     meant = {spelling: code for spelling in unknown if (code := _meant(spelling, here))}
     guess = next(iter(meant.values()), None) or (rulebook.nearest(unknown[0]) if unknown else None)
-    message += f"; did you mean `{guess}`?" if guess else ""
+    message += suggestion(guess)
     return _report(comment, source, message, _correction(comment, source, spare, meant))
 
 
 def _meant(spelling: str, here: Iterable[Finding]) -> str | None:
     """The code or the name of a finding that nothing silences which a spelling comes near."""
-    from difflib import get_close_matches
-
-    names = [name for finding in here for name in (finding.code, finding.name)]
-    near = get_close_matches(spelling, names, n=1) or get_close_matches(spelling.upper(), names, n=1)
-    return near[0] if near else None
+    return nearest((name for finding in here for name in (finding.code, finding.name)), spelling, spelling.upper())
 
 
 def _quoted(names: Iterable[str]) -> str:
