@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from conftest import Project
+
+from tsdyn_lint import imports
 
 OTHER = "# tsdyn: ignore[TSD302]"
 IGNORE = "# tsdyn: ignore[TSD301]"
@@ -252,6 +255,20 @@ def test_the_cache_knows_whether_others_are_served(package: Project) -> None:
     assert codes().count("TSD001") == 2 == codes().count("TSD001")
     package.write("pkg/model.py", MODEL)
     assert "TSD001" not in codes()
+
+
+def test_what_files_import_is_read_once(package: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[bytes] = []
+    names = imports.imported_names
+    monkeypatch.setattr(imports, "imported_names", lambda code: [read.append(code), *names(code)][1:])
+    for path in package.folder.rglob("*.py"):
+        os.utime(path, ns=(1, 1))
+    package.run("check", "pkg/helper.py")
+    assert len(read) == 4
+    read.clear()
+    package.write("pkg/helper.py", HELPER + "\n")
+    package.run("check", "pkg/helper.py")
+    assert read == [package.read("pkg/helper.py").encode()]
 
 
 def test_a_suppression_may_serve_an_engine_that_was_not_asked_for(package: Project) -> None:

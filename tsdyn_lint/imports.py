@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 _START = re.compile(r"(?<![\w.])(?:from\b(?P<module>[ \t\f.\w]{0,400}?)\b)?import\b")
@@ -13,6 +14,9 @@ _NEXT = re.compile(r"(?:from|import|def|class|@)\b|@")
 _NAME = re.compile(r"(?:\w|\.)+|\*")
 _AS = re.compile(r"\bas[ \t\f]+\w+")
 _AROUND_DOT = re.compile(r"[ \t\f]*\.[ \t\f]*")
+
+Modules = Callable[[str, str], Iterable[str]]
+"""The files that a dotted name stands for in a folder, those of the packages on the way among them."""
 
 
 def import_root(folder: Path) -> Path:
@@ -34,12 +38,9 @@ def import_place(file: Path) -> tuple[Path, str]:
     return root, ".".join(parts) or file.stem
 
 
-def imported_files(path: str, code: bytes, roots: Iterable[str], is_file: Callable[[str], bool]) -> Iterator[str]:
-    """The files that the imports of this code may name, packages on the way among them. It need not parse.
-
-    Absolute imports start from any of the `roots`.
-    """
-    for name in imported_names(code):
+def imported_files(path: str, names: Iterable[str], roots: Iterable[str], modules: Modules) -> Iterator[str]:
+    """The files that the imported `names` of a file may stand for; absolute ones start from any of the `roots`."""
+    for name in names:
         dotted = name.lstrip(".")
         folders = roots
         if dots := len(name) - len(dotted):
@@ -47,9 +48,21 @@ def imported_files(path: str, code: bytes, roots: Iterable[str], is_file: Callab
             for _ in range(dots):
                 folder = os.path.dirname(folder)
             folders = (folder,)
-            yield from filter(is_file, (os.path.join(folder, "__init__.py"),))
+            yield from modules(folder, "")
         for folder in folders if dotted else ():
-            yield from filter(is_file, _files(folder, dotted))
+            yield from modules(folder, dotted)
+
+
+def modules_among(is_file: Callable[[str], bool]) -> Modules:
+    """How dotted names are looked up among the files that a test lets through; each is looked for once."""
+
+    @cache
+    def modules(folder: str, dotted: str) -> tuple[str, ...]:
+        if not dotted:
+            return tuple(filter(is_file, (os.path.join(folder, "__init__.py"),)))
+        return tuple(filter(is_file, _files(folder, dotted)))
+
+    return modules
 
 
 def imported_names(code: bytes) -> Iterator[str]:
@@ -87,24 +100,30 @@ def _names(text: str, start: int) -> tuple[str, int]:
         start = end + 1
 
 
-def reached(
-    outside: Iterable[Path], files: Iterable[Path], code: Callable[[str], bytes], asked: Collection[Path]
-) -> set[Path]:
-    """Those of the files `asked` for that others run: the ones `outside`, or what these import among the `files`.
+def reached(outside: Iterable[str], names: Mapping[str, Iterable[str]], asked: Collection[str]) -> set[str]:
+    """Those of the files `asked` for that others run: the ones `outside`, or what these import. `names` holds the
+    imported names of all the files there are.
 
     Looks no further than it takes to find them all.
     """
-    given = {os.path.realpath(path): str(path) for path in files}
-    open_ = {os.path.realpath(path): path for path in asked}
-    todo = [real for real in map(os.path.realpath, outside) if real not in open_]
+    real_folder = cache(os.path.realpath)
+
+    def real(path: str) -> str:
+        folder, name = os.path.split(path)
+        return os.path.realpath(path) if os.path.islink(path) else os.path.join(real_folder(folder), name)
+
+    @cache
+    def roots(folder: str) -> tuple[str, ...]:
+        return tuple(map(str, import_folders(import_root(Path(folder)))))
+
+    given = {real(path): path for path in names}
+    open_ = {real(path): path for path in asked}
+    todo = [path for path in map(real, outside) if path not in open_]
     seen = set(todo)
-    found: set[Path] = set()
-    places: dict[str, tuple[str, ...]] = {}
+    found: set[str] = set()
+    modules = modules_among(given.__contains__)
     for path in todo:
-        folder = os.path.dirname(path)
-        if folder not in places:
-            places[folder] = tuple(map(str, import_folders(import_root(Path(folder)))))
-        for other in imported_files(path, code(given.get(path, path)), places[folder], given.__contains__):
+        for other in imported_files(path, names[given[path]], roots(os.path.dirname(path)), modules):
             if other not in seen:
                 seen.add(other)
                 todo.append(other)

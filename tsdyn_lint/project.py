@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import astuple
 from itertools import islice
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tsdyn_lint import usage
@@ -24,24 +25,39 @@ _MOST_FILES = 20_000
 
 
 def project_usage(paths: Iterable[Path], configs: Configs, library: Library, cache: Cache | None) -> dict[str, Usage]:
-    """What the files say, and the others of the project of the first one."""
+    """What the files say, and the others of the projects that they lie in."""
     named = list(paths)
-    reader = _state(usage.__file__)
-    kept: dict[str, Any] = (cache and cache.read("usage")) or {}
+    names = dict.fromkeys(map(str, (*named, *islice(_around(named, configs), _MOST_FILES))))
+    rows = _remembered(usage, lambda code: [*astuple(usage_of(code))], names, library, cache)
+    return {name: Usage(*row) for name, row in rows.items()}
+
+
+def project_imports(names: Iterable[str], library: Library, cache: Cache | None) -> dict[str, list[str]]:
+    """The names that each of the files imports."""
+    from tsdyn_lint import imports
+
+    return _remembered(imports, lambda code: [*imports.imported_names(code)], names, library, cache)
+
+
+def _remembered(
+    reader: ModuleType, read: Callable[[bytes], list[Any]], names: Iterable[str], library: Library, cache: Cache | None
+) -> dict[str, list[Any]]:
+    """What a module of ours reads in the files, by their names; what it read in an earlier run is not read again."""
+    subject, state = reader.__name__.rpartition(".")[2], _state(str(reader.__file__))
+    kept: dict[str, Any] = (cache and cache.read(subject)) or {}
     # what another state of the tool read in the same bytes may be something else
-    memory: dict[str, Any] = kept["files"] if kept.get("reader") == reader else {}
+    memory: dict[str, Any] = kept["files"] if kept.get("reader") == state else {}
     seen: dict[str, Any] = {}
-    for path in dict.fromkeys((*named, *islice(_around(named, configs), _MOST_FILES))):
-        name = str(path)
+    for name in names:
         stamp = _state(name)
         known = memory.get(name)
         if not known or known[:2] != stamp or library.holds(name):
             young = time.time_ns() - stamp[1] < RACY_NS
-            known = [stamp[0], -1 if young else stamp[1], *astuple(usage_of(library.code(name)))]
+            known = [stamp[0], -1 if young else stamp[1], *read(library.code(name))]
         seen[name] = known
     if cache and seen != memory:
-        cache.write("usage", {"reader": reader, "files": seen})
-    return {name: Usage(*known[2:]) for name, known in seen.items()}
+        cache.write(subject, {"reader": state, "files": seen})
+    return {name: known[2:] for name, known in seen.items()}
 
 
 def _state(path: str) -> list[int]:

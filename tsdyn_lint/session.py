@@ -6,7 +6,6 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from tsdyn_lint.config import Configs, Settings
 from tsdyn_lint.files import find_files
 from tsdyn_lint.findings import Engine, Finding
 from tsdyn_lint.judge import default_jobs, judge
-from tsdyn_lint.project import project_usage
+from tsdyn_lint.project import project_imports, project_usage
 from tsdyn_lint.rulebook import RuleBook
 from tsdyn_lint.settle import settle
 from tsdyn_lint.source import Library, Source, by_cell, check_syntax, make_source
@@ -109,27 +108,29 @@ def collect(request: Request, library: Library) -> list[Group]:
         by_settings.setdefault(id(settings), (settings, []))[1].append(path)
     groups = []
     for settings, paths in by_settings.values():
-        usage = project_usage(paths, request.configs, library, _cache(settings) if request.use_cache else None)
+        memory = _cache(settings) if request.use_cache else None
+        usage = project_usage(paths, request.configs, library, memory)
         used, reason = engines_used(name for one in usage.values() for name in one.captures)
         reason = "asked for" if settings.engines else reason
-        suppressing = [path for path in paths if usage[str(path)].suppresses]
+        suppressing = [name for name in map(str, paths) if usage[name].suppresses]
         own = (settings.own_engines or used) if suppressing else None  # nothing else hangs on them
         decided = replace(settings, engines=settings.engines or used, own_engines=own)
-        shared = _shared(suppressing, paths, usage, library)
+        shared = _shared(suppressing, paths, usage, library, memory)
         groups.append(Group(decided, request.configs.rulebook(settings), paths, reason, whole_of(usage), shared))
     return groups
 
 
-def _shared(suppressing: list[Path], linted: list[Path], usage: dict[str, Usage], library: Library) -> frozenset[Path]:
+def _shared(
+    suppressing: list[str], linted: list[Path], usage: dict[str, Usage], library: Library, memory: Cache | None
+) -> frozenset[Path]:
     """The files that others with torch in them run, which are not judged together with these."""
-    code = cache(library.code)
-    others = usage.keys() - set(map(str, linted)) if suppressing else ()
-    outside = [Path(name) for name in others if b"torch" in code(name)]
+    judged = set(map(str, linted))
+    outside = [name for name, one in usage.items() if one.torch and name not in judged] if suppressing else []
     if not outside:
         return frozenset()
     from tsdyn_lint.imports import reached
 
-    return frozenset(reached(outside, map(Path, usage), code, suppressing))
+    return frozenset(map(Path, reached(outside, project_imports(usage, library, memory), suppressing)))
 
 
 def _certain(findings: list[Finding], library: Library) -> list[Finding]:

@@ -64,6 +64,8 @@ class Usage:
     """Plain names of classes from elsewhere that classes of the file derive from."""
     suppresses: bool = False
     """Whether a comment in it may silence findings."""
+    torch: bool = False
+    """Whether it names torch at all."""
 
 
 @dataclass(frozen=True)
@@ -149,14 +151,14 @@ def usage_of(data: bytes) -> Usage:
     bases = _outside_bases(data)
     captures, sets = may_capture(data), b"_dynamo" in data
     if not captures and not sets:
-        return Usage(bases=bases, suppresses=suppresses)
+        return Usage(bases=bases, suppresses=suppresses, torch=True)
     import ast
 
     from tsdyn_lint.syntax import nodes_of
 
     tree = _parsed(data)
     if tree is None:
-        return Usage(bases=bases, suppresses=suppresses)
+        return Usage(bases=bases, suppresses=suppresses, torch=True)
     nodes = nodes_of(tree)
     imported = dict(_imported(nodes))
     names = imported.get
@@ -176,7 +178,7 @@ def usage_of(data: bytes) -> Usage:
             switches[name.removeprefix(_CONFIG)] = value.value is True
     asked = list(_fullgraph(nodes, names)) if called else []
     functions = sorted(name if "." in name else f"builtins.{name}" for name in reordered)
-    return Usage(sorted(called), asked, switches, functions, bases, suppresses)
+    return Usage(sorted(called), asked, switches, functions, bases, suppresses, torch=True)
 
 
 def engines_used(captures: Iterable[str]) -> tuple[frozenset[Engine], str]:

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from tsdyn_lint.imports import import_root, imported_files
+from tsdyn_lint.imports import import_root, imported_files, imported_names, modules_among
+from tsdyn_lint.source import Library
 from tsdyn_lint.verify.target import Target
 
 
@@ -29,6 +30,7 @@ class _Reach:
     def __init__(self, linted: set[Path], roots: tuple[Path, ...]) -> None:
         self._linted, self._roots = linted, roots
         self._imports: dict[Path, list[Path]] = {}
+        self._code, self._modules = Library().code, modules_among(os.path.isfile)
 
     def has(self, file: Path) -> bool:
         """Whether that file is a linted one or imports one, by way of others too."""
@@ -38,16 +40,10 @@ class _Reach:
             if path in self._linted:
                 return True
             if path not in self._imports:
-                roots = map(str, (import_root(path.parent), *self._roots))
-                named = imported_files(str(path), _bytes(path), tuple(roots), os.path.isfile)
-                self._imports[path] = [Path(found).resolve() for found in named]
+                roots = tuple(map(str, (import_root(path.parent), *self._roots)))
+                names = imported_names(self._code(str(path)))
+                files = imported_files(str(path), names, roots, self._modules)
+                self._imports[path] = [Path(file).resolve() for file in files]
             todo += [found for found in self._imports[path] if found not in seen]
             seen.update(self._imports[path])
         return False
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
